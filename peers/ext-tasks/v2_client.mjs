@@ -8,7 +8,7 @@ const extension = 'io.modelcontextprotocol/tasks';
 const capabilities = { elicitation: {}, sampling: {}, extensions: { [extension]: {} } };
 let next = 0;
 
-// One POST for each request, with the metadata and the headers of the revision.
+// One POST per request, with the metadata and the headers of the revision.
 async function dispatch(request, { signal } = {}) {
   const { method, params = {} } = request;
   const meta = {
@@ -76,7 +76,7 @@ const tests = {
         asked.push('sampling');
         return { role: 'assistant', model: 'none', content: { type: 'text', text: 'A line.' } };
       },
-      roots: () => assert.fail('nobody asks for roots'),
+      roots: () => assert.fail('no tool requests roots'),
     });
     const tasks = await session(handler);
     const execution = await tasks.callTool('confirm_and_sample', { topic: 'rust' });

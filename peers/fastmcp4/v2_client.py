@@ -20,7 +20,7 @@ def client(**handlers):
     if not target.startswith("http"):
         # Without `keep_alive` the server ends with its client.
         target = StdioTransport(command=target, args=sys.argv[2:], keep_alive=False)
-    # It finds out the era by itself, and has tasks only in the modern one.
+    # It detects the era itself, and has tasks only in the modern one.
     return Client(target, mode="auto", timeout=20, **handlers)
 
 
@@ -68,7 +68,7 @@ async def two_tasks_side_by_side_one_of_them_cancelled():
         await endless.cancel()
         assert (await endless.wait(timeout=20)).status == "cancelled"
         assert (await short).content[0].text == "Completed after 0.2s"
-        # Once more is no error, and changes nothing.
+        # A second cancellation is not an error and changes nothing.
         await endless.cancel()
         try:
             await endless
@@ -106,13 +106,13 @@ async def a_question_for_a_model_is_beyond_it():
         return ElicitResult(action="accept", content=response_type(confirm=True))
 
     async def sample(messages, params, context):
-        raise AssertionError("FastMCP asks nobody")
+        raise AssertionError("FastMCP does not send the input request")
 
-    # It says in its capabilities what it can be asked: without a model the tool is told so.
+    # Its capabilities declare the supported input requests. Without a model the tool gets an error.
     async with client(elicitation_handler=confirm) as peer:
         result = await peer.call_tool("confirm_and_sample", {"topic": "tides"}, raise_on_error=False)
         assert result.is_error and "sampling" in result.content[0].text, result
-    # With a model it is asked, and FastMCP gives up: the task stays, and its owner can still cancel it.
+    # With a model it gets the request, and FastMCP gives up: the task stays, and its owner can still cancel it.
     async with client(elicitation_handler=confirm, sampling_handler=sample) as peer:
         task = await call_tool_task(peer, "confirm_and_sample", {"topic": "tides"})
         try:

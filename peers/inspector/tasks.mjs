@@ -1,6 +1,6 @@
 // The MCP Inspector's own command line, `mcpdo`, as a client of the tasks_server sample: node tasks.mjs URL
 //
-// The Inspector keeps a connection in a daemon. It gets a folder and a home of its own and is stopped at the end.
+// The Inspector keeps a connection in a daemon. It gets its own folder and home directory and is stopped at the end.
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -21,7 +21,7 @@ function inspect(...args) {
   return JSON.parse(run('--connection', 'sample', '--format', 'json', ...args));
 }
 
-// `export NAME='VALUE'`, one a line.
+// `export NAME='VALUE'`, one per line.
 for (const [, name, value] of run('private').matchAll(/export (\w+)='([^']*)'/g)) {
   env[name] = value;
 }

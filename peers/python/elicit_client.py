@@ -1,4 +1,4 @@
-"""The Python SDK as a legacy client that can be asked: elicit_client.py URL calls `ask_directly` and answers it."""
+"""The Python SDK as a legacy client with elicitation: elicit_client.py URL calls `ask_directly` and answers it."""
 
 import asyncio
 import sys

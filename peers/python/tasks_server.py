@@ -65,7 +65,7 @@ async def sample(task):
 
 
 async def host(session):
-    """Makes tasks at the client."""
+    """Creates tasks at the client."""
     tasks = session.experimental
     said = await tasks.create_message_as_task(messages=PROMPT, max_tokens=10)
     met = await tasks.elicit_as_task(message="Who?", requestedSchema=FORM)

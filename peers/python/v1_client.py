@@ -16,7 +16,7 @@ RELATED = "io.modelcontextprotocol/related-task"
 
 
 class Peer:
-    """A connection, and what it was asked."""
+    """A connection, and the input requests that it received."""
 
     def __init__(self):
         self.asked = []

@@ -41,7 +41,7 @@ function server() {
         work({ say, ask }).then(
           (result) => taskStore.storeTaskResult(id, result.isError ? 'failed' : 'completed', result),
           (error) => taskStore.updateTaskStatus(id, 'failed', error.message),
-        ).catch(() => {}); // Cancelled meanwhile.
+        ).catch(() => {}); // Cancelled in the meantime.
         return { task };
       },
       getTask: ({ taskId, taskStore }) => taskStore.getTask(taskId),
@@ -69,7 +69,7 @@ function server() {
     const { content } = await ask('sampling/createMessage', prompt, CreateMessageResultSchema);
     return text(`the model said ${content.text}`);
   });
-  // Makes tasks at the client.
+  // Creates tasks at the client.
   server.registerTool('host', { description: 'host' }, async (extra) => {
     const { tasks } = server.server.experimental;
     const options = { task: { ttl: 60_000 }, relatedRequestId: extra.requestId };

@@ -1,4 +1,4 @@
-// Makes the JSON Schemas anew from the unpacked packages and compares them with the held files.
+// Generates the JSON Schemas from the unpacked packages and compares them with the stored files.
 // usage: node schemas.mjs CONFORMANCE EXT_TASKS ZOD HELD SCRATCH
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -7,7 +7,7 @@ import { pathToFileURL } from 'node:url';
 const [, , conformance, extTasks, zod, held, scratch] = process.argv;
 const draft = 'https://json-schema.org/draft/2020-12/schema';
 
-// The suite carries the schemas of the revisions as object literals in its bundle.
+// The bundle of the suite contains the schemas of the revisions as object literals.
 function literals(text) {
   const start = '{$schema:`' + draft + '`,$defs:{Annotations:';
   const found = [];
@@ -32,7 +32,7 @@ function endOfLiteral(text, at) {
   throw new Error('a literal without an end');
 }
 
-// The client carries validators. JSON Schema cannot say all that they check: their wrappers are replaced
+// The client contains validators. JSON Schema cannot express all their checks, so their wrappers are replaced
 // by the plain shapes.
 async function extension() {
   let text = readFileSync(join(extTasks, 'dist/core/v2/schemas.js'), 'utf8');

@@ -1,7 +1,8 @@
-//! A check with a real peer. Its name is the peer's script and the way, such as `python/v1_client.py over stdio`.
+//! A check with a real peer. Its name is the peer's script and the transport, such as
+//! `python/v1_client.py over stdio`.
 //!
-//! A script prints `ok TITLE` for each conversation that passed. `docs/coverage.md` names such a conversation as
-//! `python/v1_client.py: TITLE`, and `docs/interop.md` lists the checks.
+//! A script prints `ok TITLE` for each conversation that passed. `docs/coverage.md` names such a
+//! conversation as `python/v1_client.py: TITLE`, and `docs/interop.md` lists the checks.
 
 use std::process::Command;
 

@@ -22,7 +22,7 @@ pub(crate) fn run(args: &[String]) -> Result<(), String> {
         std::fs::copy(root().join(file), folder.join(file)).map_err(failed)?;
     }
     let archive = format!("{name}.tar.gz");
-    // The same files make the same archive.
+    // The same files give the same archive.
     let same = ["--sort=name", "--owner=0", "--group=0", "--numeric-owner"];
     run_command(
         Command::new("tar")
@@ -41,7 +41,7 @@ pub(crate) fn run(args: &[String]) -> Result<(), String> {
     Ok(())
 }
 
-/// What kind of machine this is, as Rust calls it.
+/// The target triple of this machine.
 fn machine() -> Result<String, String> {
     let said = Command::new("rustc").arg("-vV").output();
     let said = said.map_err(|error| format!("rustc did not start: {error}"))?;
@@ -51,5 +51,5 @@ fn machine() -> Result<String, String> {
         .ok_or_else(|| "rustc does not say what it builds for".into())
 }
 
-/// What is in the archive beside the program.
+/// The files in the archive next to the program.
 const FILES: [&str; 4] = ["README.md", "CHANGELOG.md", "LICENSE-MIT", "LICENSE-APACHE"];

@@ -17,12 +17,13 @@ pub(crate) fn run() -> Result<(), String> {
     relay(&outlast)
 }
 
-/// A real host of `outlast stdio` with a real server: the gateway is killed, and the host gets the result of its task.
+/// A real host of `outlast stdio` with a real server: the gateway is killed, and the host gets the
+/// result of its task.
 fn relay(outlast: &Path) -> Result<(), String> {
     let server = npm::installed("everything")?.join(EVERYTHING);
     let script = npm::installed("typescript")?.join("v1_relay.mjs");
     let home = npm::target().join("relay");
-    // Tasks of an earlier run are of no interest.
+    // Remove the tasks of an earlier run.
     let _ = std::fs::remove_dir_all(&home);
     let mut command = Command::new("node");
     command.arg(&script).arg(outlast).arg(&home);
@@ -34,7 +35,8 @@ fn relay(outlast: &Path) -> Result<(), String> {
     )
 }
 
-/// A server of both eras whose tool elicits while it runs, and a legacy client that can be asked.
+/// A server of both eras whose tool elicits while it runs, and a legacy client that supports
+/// elicitation.
 fn eliciting(outlast: &Path) -> Result<(), String> {
     let server = root().join("peers/fastmcp4/tasks_server.py");
     let mut command = gateway(outlast);
@@ -51,8 +53,8 @@ fn eliciting(outlast: &Path) -> Result<(), String> {
     )
 }
 
-/// server-everything behind the gateway, called in every way: its tools without tasks become tasks, and the one that is
-/// only a task can be called by everyone.
+/// server-everything behind the gateway, called by every kind of client: its tools without tasks
+/// become tasks, and every client can call the one that requires a task.
 fn everything(outlast: &Path) -> Result<(), String> {
     let server = npm::installed("everything")?.join(EVERYTHING);
     let mut command = gateway(outlast);
@@ -77,7 +79,7 @@ fn everything(outlast: &Path) -> Result<(), String> {
             let said = String::from_utf8_lossy(&output.stdout);
             if !said.contains(expected) {
                 let why = String::from_utf8_lossy(&output.stderr);
-                return Err(format!("{how}: {words:?} said {said:?} {why}"));
+                return Err(format!("{how}: {words:?} printed {said:?} {why}"));
             }
             println!("ok      {how}: {}", words[0]);
         }
@@ -85,7 +87,7 @@ fn everything(outlast: &Path) -> Result<(), String> {
     check::passed("server-everything", "behind the gateway")
 }
 
-/// Clients of both generations before the gateway, with our sample server behind it.
+/// Clients of both generations with the gateway and our sample server.
 fn clients(outlast: &Path) -> Result<(), String> {
     let samples = example("samples")?;
     let typescript = npm::installed("typescript")?.join("v1_client.mjs");
@@ -101,7 +103,7 @@ fn clients(outlast: &Path) -> Result<(), String> {
     )
 }
 
-/// The gateway for everybody, without a memory of its own; it wants to know before what.
+/// A gateway without tokens and with a store in memory. The caller adds the upstream.
 pub(crate) fn gateway(outlast: &Path) -> Command {
     let mut command = Command::new(outlast);
     let words = [
@@ -116,14 +118,14 @@ pub(crate) fn gateway(outlast: &Path) -> Command {
     command
 }
 
-/// How the command line is built.
+/// The profile of the build.
 #[derive(Clone, Copy)]
 pub(crate) enum Build {
     Debug,
     Release,
 }
 
-/// The command line, built.
+/// Builds the command line and returns its path.
 pub(crate) fn binary(build: Build) -> Result<PathBuf, String> {
     let (flag, folder) = match build {
         Build::Debug => (None, "debug"),

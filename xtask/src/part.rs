@@ -1,4 +1,5 @@
-//! Parts of a longer run: each is a command, timed, and the table at the end says how it went.
+//! The parts of a longer run: each is a command. A table at the end shows the time and the result
+//! of each.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, ExitStatus, Stdio};
@@ -32,7 +33,7 @@ impl Part {
     }
 }
 
-/// Runs `command` and says what went wrong, if anything did.
+/// Runs `command` and returns its error, if it fails.
 pub(crate) fn run(command: &mut Command) -> Result<(), String> {
     let status = command
         .status()
@@ -44,7 +45,7 @@ pub(crate) fn run(command: &mut Command) -> Result<(), String> {
     }
 }
 
-/// Runs `command`, prints what it writes to stdout, and gives each line of it to `read`.
+/// Runs `command`, prints its stdout, and passes each line of it to `read`.
 pub(crate) fn run_reading(
     command: &mut Command,
     read: &mut dyn FnMut(&str),
@@ -70,7 +71,8 @@ pub(crate) fn run_reading(
                 line.push(b'\n');
                 std::io::stdout().write_all(&line).map_err(failed)?;
             }
-            // A process that the command left behind can hold the pipe open after the command has ended.
+            // A process that the command started can keep the pipe open after the command has
+            // ended.
             Err(RecvTimeoutError::Timeout) => {
                 if child.try_wait().map_err(failed)?.is_some() {
                     break;
@@ -82,7 +84,7 @@ pub(crate) fn run_reading(
     child.wait().map_err(failed)
 }
 
-/// Runs all parts, also after one has failed, and prints the time of each.
+/// Runs all parts, even if one fails, and prints the time of each.
 pub(crate) fn run_all(parts: Vec<Part>) -> Result<(), String> {
     let mut rows: Vec<(&str, Duration, Result<(), String>)> = Vec::new();
     for part in parts {

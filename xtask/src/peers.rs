@@ -1,6 +1,6 @@
-//! `cargo xtask peers`: real clients that we did not write talk to the sample server.
+//! `cargo xtask peers`: real clients that we did not write connect to the sample server.
 //!
-//! Each is installed by package name into `target/peers`, once.
+//! Each is installed once by package name into `target/peers`.
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -51,7 +51,7 @@ pub(crate) fn run(args: &[String]) -> Result<(), String> {
     restarts::run()
 }
 
-/// The MCP Inspector and the sample that is made for it (S3-23).
+/// The MCP Inspector and its sample server (S3-23).
 fn inspector() -> Result<(), String> {
     let mut command = Command::new(example("tasks_server")?);
     command.args(["--port", "0"]);
@@ -62,7 +62,7 @@ fn inspector() -> Result<(), String> {
     check::run("inspector/tasks.mjs", "over HTTP", &mut command)
 }
 
-/// A server over HTTP, as long as this lives.
+/// A server over HTTP, until this is dropped.
 pub(crate) struct Listening {
     child: Child,
     pub(crate) url: String,
@@ -92,7 +92,7 @@ impl Listening {
         }
     }
 
-    /// Runs a command that will listen at `url`. What it says of itself is of no interest.
+    /// Runs a command that will listen at `url`. Its output is ignored.
     pub(crate) fn at(mut command: Command, url: String) -> Result<Self, String> {
         command.stdout(Stdio::null()).stderr(Stdio::null());
         Self::spawn(command, url)
@@ -108,13 +108,13 @@ impl Listening {
 
 impl Drop for Listening {
     fn drop(&mut self) {
-        // Gone already is as good as ended.
+        // The process may have ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// The binary of an example of the library, built.
+/// Builds an example of the library and returns its path.
 pub(crate) fn example(name: &str) -> Result<PathBuf, String> {
     let build = [
         "build",

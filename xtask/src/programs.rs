@@ -1,8 +1,9 @@
-//! The part `tests` of `cargo xtask test`: all test programs, with a record of every test that passed.
+//! The part `tests` of `cargo xtask test`: all test programs, with a record of every test that
+//! passed.
 //!
-//! Cargo starts each test program through `xtask observe`, which passes its output on and notes the tests in it. So a
-//! test counts only if it ran. A test is named `package::target::path`; the target is `lib`, a binary or a file under
-//! `tests`.
+//! Cargo starts each test program through `xtask observe`, which forwards its output and records
+//! the tests in it. So a test counts only if it ran. A test is named `package::target::path`; the
+//! target is `lib`, a binary or a file under `tests`.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -13,7 +14,7 @@ use serde_json::Value;
 use crate::npm::root;
 use crate::{part, record};
 
-/// Where the programs note their tests, before these have their full names.
+/// The record of the test programs, before the tests have their full names.
 const RAW: &str = "programs";
 
 /// The tests of the workspace.
@@ -22,7 +23,7 @@ const TESTS: [&str; 3] = ["test", "--workspace", "--all-features"];
 /// Runs all tests and records those that pass.
 pub(crate) fn run() -> Result<(), String> {
     record::begin(RAW)?;
-    // Asked before the build, which can replace this program at its path.
+    // Read before the build, which can replace this program at its path.
     let own = std::env::current_exe().map_err(|error| error.to_string())?;
     let names = built()?;
     let runner = serde_json::json!([own, "observe"]);
@@ -38,7 +39,7 @@ pub(crate) fn run() -> Result<(), String> {
     done
 }
 
-/// The test programs by their paths, built.
+/// Builds the test programs and returns their names by path.
 fn built() -> Result<BTreeMap<String, String>, String> {
     let mut command = Command::new(env!("CARGO"));
     command
@@ -59,7 +60,7 @@ fn built() -> Result<BTreeMap<String, String>, String> {
     Ok(messages.filter_map(|message| program(&message)).collect())
 }
 
-/// The path and the name of a test program that cargo reports.
+/// The path and the name of a test program in a message of cargo.
 fn program(message: &Value) -> Option<(String, String)> {
     if message["reason"] != "compiler-artifact" || message["profile"]["test"] != true {
         return None;
@@ -71,21 +72,21 @@ fn program(message: &Value) -> Option<(String, String)> {
         _ => message["target"]["name"].as_str()?,
     };
     let manifest = Path::new(message["manifest_path"].as_str()?);
-    // A package lies in a folder of its name.
+    // The folder of a package has its name.
     let package = manifest.parent()?.file_name()?.to_str()?;
     Some((path, format!("{package}::{target}")))
 }
 
-/// The full names of tests that were noted as `path<TAB>test`.
+/// The full names of tests that were recorded as `path<TAB>test`.
 fn named(programs: &BTreeMap<String, String>, raw: &[String]) -> Vec<String> {
     raw.iter()
         .filter_map(|line| line.split_once('\t'))
-        // Tests in documentation have programs of their own.
+        // Tests in documentation have their own programs.
         .filter_map(|(path, test)| Some(format!("{}::{test}", programs.get(path)?)))
         .collect()
 }
 
-/// `xtask observe PROGRAM ARGS...`: runs a test program and notes which of its tests pass.
+/// `xtask observe PROGRAM ARGS...`: runs a test program and records which of its tests pass.
 pub(crate) fn observe(args: &[String]) -> Result<ExitCode, String> {
     let (program, args) = args.split_first().ok_or("observe needs a program")?;
     let mut passed = Vec::new();

@@ -1,4 +1,4 @@
-//! Packages from PyPI for a peer: a virtual environment of its own in `target/peers`, filled once.
+//! Packages from PyPI for a peer: a virtual environment in `target/peers`, filled once.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -6,14 +6,15 @@ use std::process::Command;
 use crate::npm::{copy_changed, root};
 use crate::part::run;
 
-/// The interpreter of the environment of `peers/NAME`, with what its `requirements.txt` names. An `overrides.txt`
-/// beside it loosens what those demand and the registry does not have.
+/// Returns the interpreter of the environment of `peers/NAME`, with the packages in its
+/// `requirements.txt`. An `overrides.txt` next to it relaxes requirements that the registry cannot
+/// meet.
 pub(crate) fn interpreter(name: &str) -> Result<PathBuf, String> {
     let folder = root().join("target/peers").join(name);
     let fresh = copy_changed(&root().join("peers").join(name), &folder)?;
     let environment = folder.join("venv");
     let interpreter = environment.join("bin/python");
-    // Written last: an environment that was left half filled is filled again.
+    // Written last, so that an incomplete environment is filled again.
     let filled = environment.join("filled");
     if fresh || !filled.exists() {
         run(Command::new("python3")

@@ -1,7 +1,8 @@
-//! What passed in each part of `cargo xtask test`: one file for each part below `target/record`.
+//! What passed in each part of `cargo xtask test`: one file per part in `target/record`.
 //!
-//! The first line is the time at which the part began, every other line names one thing that passed. `cargo xtask
-//! coverage` reads these files and believes a record only if it began after the last change of a source file.
+//! The first line is the start time of the part, every other line names one thing that passed.
+//! `cargo xtask coverage` reads these files and accepts a record only if it started after the last
+//! change of a source file.
 
 use std::collections::BTreeSet;
 use std::fs::OpenOptions;
@@ -14,14 +15,14 @@ use crate::npm::{self, root};
 /// The line of a part that passed as a whole.
 const WHOLE: &str = "the whole part";
 
-/// What is known of the last run of a part.
+/// The record of the last run of a part.
 pub(crate) struct Record {
     part: String,
     began: SystemTime,
     passed: BTreeSet<String>,
 }
 
-/// Begins the record of `part`; what was there is removed.
+/// Starts the record of `part` and removes the old one.
 pub(crate) fn begin(part: &str) -> Result<(), String> {
     let file = file(part);
     let failed = |error: std::io::Error| format!("{}: {error}", file.display());
@@ -37,7 +38,7 @@ pub(crate) fn begin(part: &str) -> Result<(), String> {
 pub(crate) fn add(part: &str, passed: &[String]) -> Result<(), String> {
     let file = file(part);
     let lines: String = passed.iter().map(|name| format!("{name}\n")).collect();
-    // One write, so that programs that run at the same time do not mix their lines.
+    // One write, so that concurrent programs do not mix their lines.
     OpenOptions::new()
         .append(true)
         .create(true)
@@ -46,7 +47,7 @@ pub(crate) fn add(part: &str, passed: &[String]) -> Result<(), String> {
         .map_err(|error| format!("{}: {error}", file.display()))
 }
 
-/// The lines of `part` since it began.
+/// The lines of `part` since its start.
 pub(crate) fn raw(part: &str) -> Result<Vec<String>, String> {
     let file = file(part);
     let text =
@@ -54,13 +55,13 @@ pub(crate) fn raw(part: &str) -> Result<Vec<String>, String> {
     Ok(text.lines().skip(1).map(str::to_owned).collect())
 }
 
-/// Notes that `part` passed as a whole.
+/// Records that `part` passed as a whole.
 pub(crate) fn end(part: &str) -> Result<(), String> {
     add(part, &[WHOLE.to_owned()])
 }
 
 impl Record {
-    /// Reads the record of `part`, which has to be younger than every source file.
+    /// Reads the record of `part`, which must be newer than every source file.
     pub(crate) fn read(part: &str, sources: &Newest) -> Result<Self, String> {
         let advice = format!("run `cargo xtask test {part} coverage`");
         let text = std::fs::read_to_string(file(part))
@@ -169,7 +170,7 @@ mod tests {
             .err()
             .expect("it is older");
         assert!(why.contains("crates/a.rs changed after"), "{why}");
-        // A new run removes what passed before.
+        // A new run removes the old record.
         begin(&part).expect("it is written");
         let record = Record::read(&part, &sources(-60)).expect("it is younger");
         assert!(record.passed().is_empty());

@@ -1,4 +1,4 @@
-//! The gateway is killed and started again in front of real servers at a URL: a part of `cargo xtask peers`.
+//! The gateway is killed and restarted with real servers at a URL: a part of `cargo xtask peers`.
 
 use std::path::Path;
 use std::process::Command;

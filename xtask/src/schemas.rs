@@ -1,4 +1,4 @@
-//! `cargo xtask schemas`: the held JSON Schemas are those of the published packages.
+//! `cargo xtask schemas`: checks that the stored JSON Schemas are those of the published packages.
 
 use std::process::Command;
 
@@ -19,7 +19,7 @@ pub(crate) fn run(args: &[String]) -> Result<(), String> {
     run_command(&mut node)
 }
 
-/// In the order the script takes them.
+/// In the order of the script's arguments.
 const PACKAGES: [(&str, &str); 3] = [
     ("@modelcontextprotocol/conformance", "0.2.0-alpha.12"),
     ("@modelcontextprotocol/ext-tasks", "0.2.2"),

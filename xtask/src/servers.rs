@@ -1,4 +1,4 @@
-//! Real servers that we did not write, driven by our client: a part of `cargo xtask peers`.
+//! Real servers that we did not write, with our client: a part of `cargo xtask peers`.
 
 use std::ffi::OsString;
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
@@ -10,13 +10,13 @@ use crate::npm::{self, root};
 use crate::peers::{Listening, example};
 use crate::{check, python};
 
-/// A server made with somebody else's library; `stdio` or `http` is its last argument.
+/// A server that uses another library. Its last argument is `stdio` or `http`.
 struct Peer {
     /// Its script, which is the name of the check.
     name: &'static str,
     program: OsString,
     script: OsString,
-    /// What it is expected to do, in the words of the driver.
+    /// The features to check, in the words of the driver.
     parts: &'static str,
 }
 
@@ -45,7 +45,7 @@ impl Peer {
     }
 }
 
-/// The servers of V1 tasks with the names of their checks. Each starts when it is its turn.
+/// The servers of V1 tasks with the names of their checks. Each starts when it is needed.
 pub(crate) fn v1_over_http()
 -> Result<impl Iterator<Item = (&'static str, Result<Listening, String>)>, String> {
     let [typescript, python, fastmcp, _] = peers()?;
@@ -69,14 +69,14 @@ fn peers() -> Result<[Peer; 4], String> {
             script: script("python").into(),
             parts: "slow,must,fail,crash,ask,sample,host,list,endless",
         },
-        // It samples only outside of tasks, makes no tasks at clients, and lists none.
+        // It samples only outside of tasks, creates no tasks at clients, and lists none.
         Peer {
             name: "fastmcp/tasks_server.py",
             program: python::interpreter("fastmcp")?.into(),
             script: script("fastmcp").into(),
             parts: "slow,must,fail,crash,ask,endless",
         },
-        // V2: it asks only for forms, and there is nothing to list or to host.
+        // V2: it elicits only forms, and has no lists or hosted tasks.
         Peer {
             name: "fastmcp4/tasks_server.py",
             program: python::interpreter("fastmcp4")?.into(),
@@ -103,7 +103,7 @@ fn everything() -> Result<(), String> {
     )
 }
 
-/// It is told its port instead of printing its URL.
+/// Its port is an argument, and it does not print its URL.
 pub(crate) fn everything_over_http() -> Result<Listening, String> {
     let server = npm::installed("everything")?.join(EVERYTHING);
     let port = free_port().map_err(|error| format!("no free port: {error}"))?;
@@ -116,7 +116,7 @@ pub(crate) fn everything_over_http() -> Result<Listening, String> {
     let patient_until = Instant::now() + PATIENCE;
     while TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_err() {
         if Instant::now() > patient_until {
-            return Err(format!("nobody listens at {}", listening.url));
+            return Err(format!("no server listens at {}", listening.url));
         }
         std::thread::sleep(Duration::from_millis(100));
     }

@@ -1,5 +1,5 @@
-//! `cargo xtask soak`: long runs. The engine's is load with kills; that of the images simulates the loss of power; the
-//! gateway's plays every event in every cell, and kills the gateway in every state of every cell.
+//! `cargo xtask soak`: long runs. `--minutes` runs load with kills, `images` simulates power loss,
+//! and `gateway` runs every event in every cell and kills the gateway in every state of every cell.
 
 use std::process::Command;
 
@@ -23,13 +23,13 @@ pub(crate) fn run(args: &[String]) -> Result<(), String> {
     }
 }
 
-/// Everything that concerns the store: the loss of power, then kills for so many minutes.
+/// The checks of the store: power loss, then kills for this number of minutes.
 fn store(minutes: u64) -> Result<(), String> {
     images()?;
     engine(minutes)
 }
 
-/// The test of which `cargo test` runs a part, with 10,000 images.
+/// The test that `cargo test` runs in part, with 10,000 images.
 fn images() -> Result<(), String> {
     let test = [
         "test",
@@ -64,7 +64,8 @@ fn engine(minutes: u64) -> Result<(), String> {
     )
 }
 
-/// The whole products, of which `cargo test` plays a part. They print a table each and fail on any wrong cell.
+/// The complete tables, of which `cargo test` runs a part. They print a table each and fail on any
+/// wrong cell.
 fn gateway() -> Result<(), String> {
     run_all(vec![
         Part::cargo(

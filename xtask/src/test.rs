@@ -72,7 +72,7 @@ fn parts() -> Vec<Part> {
             name: "schemas",
             work: Box::new(|| schemas::run(&[])),
         },
-        // Last: it reads what the other parts record.
+        // Last, because it reads the records of the other parts.
         Part {
             name: "coverage",
             work: Box::new(|| coverage::run(&[])),

@@ -1,7 +1,8 @@
-//! `cargo xtask words`: refuses the words that `CONTRIBUTING.md` lists, in comments, string literals and documents.
+//! `cargo xtask words`: refuses the words that `CONTRIBUTING.md` lists, in comments, string
+//! literals and documents.
 //!
-//! The list is the first column of the table under the heading `## Words to avoid`; the second column is printed
-//! as the advice. Names in code are not checked here: a reviewer reads those.
+//! The list is the first column of the table under the heading `## Words to avoid`; the second
+//! column is printed as the advice. Names in code are not checked here: a reviewer reads those.
 
 use std::fmt;
 use std::path::Path;
@@ -93,7 +94,8 @@ fn section(contributing: &str) -> Option<&str> {
     Some(after.split("\n## ").next().unwrap_or(after))
 }
 
-/// Files of the repository that people read, relative to its root; only those under `only`, if it names any.
+/// Files of the repository that people read, relative to its root; only those under `only`, if it
+/// names any.
 fn checked_files(only: &[String]) -> Result<Vec<String>, String> {
     let listed = Command::new("git")
         .args([
@@ -137,7 +139,7 @@ fn uses(path: &str, source: &str, entries: &[Entry]) -> Vec<Use> {
     let tokens = if path.ends_with(".rs") {
         tokens_of_rust(source)
     } else if path == LIST_FILE {
-        // The list itself is not a use of its words. The line numbers of the rest stay true.
+        // The list itself is not a use of its words. Line numbers stay correct.
         let list = section(source).unwrap_or_default();
         tokens_of_text(&source.replace(list, &"\n".repeat(list.matches('\n').count())))
     } else {

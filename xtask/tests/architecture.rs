@@ -1,10 +1,10 @@
-//! The arrows between the crates run one way, and the wire knows no runtime.
+//! The dependencies between the crates have one direction, and the wire crate uses no runtime.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use cargo_metadata::{DependencyKind, Metadata, MetadataCommand, PackageId};
 
-/// What each crate may use of the others, apart from tests.
+/// The crates that each crate may use, apart from tests.
 const ARROWS: &[(&str, &[&str])] = &[
     ("outlast-wire", &[]),
     ("outlast-engine", &["outlast-wire"]),
@@ -28,7 +28,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("xtask", &[]),
 ];
 
-/// Crates that run futures, open sockets or keep files.
+/// Crates that run futures, open sockets or use files.
 const RUNTIMES: &[&str] = &[
     "tokio",
     "async-std",
@@ -39,7 +39,7 @@ const RUNTIMES: &[&str] = &[
     "futures-executor",
 ];
 
-/// The tree for this machine only, so that nothing has to be fetched to know it.
+/// The tree for this machine only, so that nothing needs to be downloaded.
 fn metadata() -> Metadata {
     let rustc = std::process::Command::new("rustc")
         .arg("-vV")
@@ -127,7 +127,7 @@ fn the_engine_knows_no_sql_and_no_sockets() {
             "outlast-engine reaches {stranger}"
         );
     }
-    // Other crates switch on more of tokio; what counts is what the engine asks for itself.
+    // Other crates enable more features of tokio. Only the engine's own features count.
     let normal = engine
         .dependencies
         .iter()
@@ -141,7 +141,7 @@ fn the_engine_knows_no_sql_and_no_sockets() {
     }
 }
 
-/// The names of everything `root` uses in a normal build, itself included.
+/// The names of all crates that `root` uses in a normal build, itself included.
 fn normal_tree(metadata: &Metadata, root: &PackageId) -> BTreeSet<String> {
     let resolve = metadata.resolve.as_ref().expect("a resolved tree");
     let mut seen = BTreeSet::new();

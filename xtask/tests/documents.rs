@@ -1,4 +1,5 @@
-//! Facts that documents must state: every limit is in `docs/limits.md`, with its real default where that is a number.
+//! Facts that documents must state: every limit is in `docs/limits.md`, with its real default where
+//! that is a number.
 
 #![expect(clippy::unwrap_used, reason = "a test fails if a file is missing")]
 

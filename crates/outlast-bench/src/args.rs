@@ -21,16 +21,16 @@ pub(crate) enum Benchmark {
     Gateway,
     /// The SQLite store.
     Store,
-    /// The rows of the HTTP server and of the store that have a bar.
+    /// The rows of the HTTP server and of the store that have a limit.
     Bars,
 }
 
 pub(crate) struct Options {
     pub(crate) quick: bool,
     pub(crate) out: Option<PathBuf>,
-    /// Where files are made: on the disk that is to be measured.
+    /// Where files are created: on the disk to measure.
     pub(crate) folder: PathBuf,
-    /// Programs that are measured and are not part of this one, by name.
+    /// Other programs to measure, by name.
     programs: BTreeMap<String, PathBuf>,
     only: Vec<String>,
 }
@@ -78,7 +78,7 @@ impl Options {
         Ok(options)
     }
 
-    /// The program of that name.
+    /// The program with this name.
     pub(crate) fn program(&self, name: &str) -> Done<&Path> {
         let found = self.programs.get(name);
         Ok(found.ok_or_else(|| format!("--program {name}=FILE is missing"))?)

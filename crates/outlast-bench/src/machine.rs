@@ -1,11 +1,12 @@
-//! What the system reports: how busy the machine is, and the processor time and memory of a process.
+//! The load of the machine, and the processor time and memory of a process, as the operating system
+//! reports them.
 
 use std::fs;
 use std::time::Instant;
 
 use crate::Done;
 
-/// Measures how busy other programs keep the machine.
+/// Measures how much other programs use the machine.
 pub(crate) struct Watch {
     began: Instant,
     ticks: Option<Ticks>,
@@ -65,7 +66,7 @@ impl Ticks {
     }
 }
 
-/// The sum of the first of user time, system time, and both of children that have ended, in hundredths of a second.
+/// The sum of user time and system time, from field `first`, in hundredths of a second.
 fn times_of(process: &str, first: usize) -> Option<u64> {
     let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
     // After the name in brackets: state, then numbers; the times are fields 14 to 17.
@@ -88,11 +89,11 @@ pub(crate) fn processor() -> Done<f64> {
 pub(crate) fn processor_of(process: u32) -> Done<f64> {
     let times = times_of(&process.to_string(), 2);
     let times = times.ok_or("the system does not report the times of a process")?;
-    // The system counts in hundredths of a second, whatever its timer does.
+    // The operating system always counts in hundredths of a second here.
     Ok(times as f64 / 100.0)
 }
 
-/// The memory that a process holds, in bytes.
+/// The resident memory of a process, in bytes.
 pub(crate) fn resident_of(process: u32) -> Done<f64> {
     let status = fs::read_to_string(format!("/proc/{process}/status"))?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
@@ -101,10 +102,10 @@ pub(crate) fn resident_of(process: u32) -> Done<f64> {
     Ok(kilobytes.parse::<f64>()? * 1024.0)
 }
 
-/// Uses most of the free memory once.
+/// Writes to most of the free memory once.
 ///
-/// A virtual machine gets a page from its host when it is touched for the first time, which can take longer than the work
-/// that needs it. That is no part of any figure.
+/// A virtual machine gets a page from its host when it is first used, which can take longer than
+/// the measured work. No figure includes that.
 pub(crate) fn touch_memory() {
     let free = fs::read_to_string("/proc/meminfo").unwrap_or_default();
     let free = free

@@ -1,7 +1,9 @@
-//! The cost of the HTTP server, the gateway and the store, each beside a limit of the machine and beside a peer.
+//! The cost of the HTTP server, the gateway and the store, each compared with a limit of the
+//! machine and with a peer.
 //!
-//! Each row alternates between our side and the others, round by round, and reports the median of the rounds. Timings are
-//! measured here and in no test. The table goes to stdout, progress to stderr.
+//! Each row alternates between our side and the others, round by round, and reports the median of
+//! the rounds. Timings are measured here and in no test. The table goes to stdout, progress to
+//! stderr.
 
 mod args;
 mod gateway;
@@ -35,7 +37,7 @@ fn main() -> ExitCode {
 /// Any error ends a benchmark; its text says what failed.
 type Done<T> = Result<T, Box<dyn std::error::Error + Send + Sync>>;
 
-/// A runtime with as many threads for each server that is measured.
+/// A runtime with the same number of threads for every measured server.
 pub(crate) fn runtime() -> Done<Runtime> {
     Ok(tokio::runtime::Builder::new_multi_thread()
         .worker_threads(WORKERS)

@@ -1,5 +1,5 @@
-//! The limit of a durable store: a preallocated log that checksums its records and syncs them, with group commit and
-//! nothing else. It cannot find a record again.
+//! The limit of a durable store: a preallocated log that only checksums its records and syncs them,
+//! with group commit. It cannot find a record again.
 
 use std::fs::File;
 use std::io::Write;
@@ -23,7 +23,7 @@ struct Append {
 }
 
 impl RawLog {
-    /// Makes the file and starts the thread that writes it.
+    /// Creates the file and starts the thread that writes it.
     pub(crate) fn start(path: &Path) -> Done<Self> {
         let file = preallocated(path)?;
         let (queue, appends) = mpsc::channel();
@@ -41,7 +41,7 @@ impl RawLog {
 }
 
 impl Lifecycle for RawLog {
-    /// Writes what a task writes when it is created and when it ends.
+    /// Writes as many bytes as the creation and the end of a task.
     async fn lifecycle(&self) -> Done<()> {
         self.append(CREATED_BYTES).await?;
         self.append(ENDED_BYTES).await
@@ -81,14 +81,14 @@ fn preallocated(path: &Path) -> Done<File> {
     Ok(file)
 }
 
-/// About the columns of a task with 200 bytes of arguments.
+/// The approximate size of the columns of a task with 200 bytes of arguments.
 const CREATED_BYTES: usize = 400;
 
-/// About what its end adds, with 200 bytes of result.
+/// The approximate size of its end, with 200 bytes of result.
 const ENDED_BYTES: usize = 300;
 
-/// The log begins again at its end.
+/// The log starts again at offset 0 after this size.
 const LOG_BYTES: u64 = 256 << 20;
 
-/// The most records that are synced together.
+/// The maximum number of records per sync.
 const MAX_BATCH: usize = 1_024;

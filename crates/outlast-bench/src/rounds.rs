@@ -1,10 +1,10 @@
-//! Rounds: each side has its turn in every round, and the median of the rounds counts.
+//! Rounds: each side runs in every round, and the median of the rounds is the result.
 
 /// The figures of `N` sides in every round.
 pub(crate) struct Rounds<const N: usize, T = f64>(Vec<[T; N]>);
 
 impl<const N: usize, T: Copy> Rounds<N, T> {
-    /// Runs `rounds` rounds after one that does not count. The sides take turns in going first.
+    /// Runs `rounds` rounds after a warm-up. Another side goes first in each round.
     pub(crate) fn run<E>(
         rounds: usize,
         mut turn: impl FnMut(usize) -> Result<T, E>,
@@ -17,13 +17,13 @@ impl<const N: usize, T: Copy> Rounds<N, T> {
                 figures[side] = Some(turn(side)?);
             }
             if round > 0 {
-                all.push(figures.map(|figure| figure.expect("every side had its turn")));
+                all.push(figures.map(|figure| figure.expect("every side has run in this round")));
             }
         }
         Ok(Self(all))
     }
 
-    /// One figure of each turn.
+    /// One figure of each measurement.
     pub(crate) fn map(&self, figure: impl Fn(&T) -> f64) -> Rounds<N> {
         let rounds = self.0.iter();
         Rounds(rounds.map(|round| round.each_ref().map(&figure)).collect())
@@ -36,13 +36,14 @@ impl<const N: usize> Rounds<N> {
         median(self.0.iter().map(|figures| figures[side]))
     }
 
-    /// What every side has more than `base` in the same round.
+    /// The difference of every side to `base` in the same round.
     pub(crate) fn above(&self, base: usize) -> Self {
         let less = |figures: &[f64; N]| figures.map(|figure| figure - figures[base]);
         Self(self.0.iter().map(less).collect())
     }
 
-    /// The median of the quotients within each round: what disturbs a round disturbs both sides.
+    /// The median of the ratios within each round, because a disturbance affects both sides of a
+    /// round.
     pub(crate) fn ratio(&self, above: usize, below: usize) -> f64 {
         median(self.0.iter().map(|figures| figures[above] / figures[below]))
     }

@@ -10,7 +10,7 @@ use crate::machine::{self, Watch};
 use crate::table::{First, Table};
 use crate::{Done, gateway, http, store};
 
-/// What all rows are measured with.
+/// The environment of all measurements.
 pub(crate) struct Stage {
     /// The load generator has one thread, so that the server has at least the other core.
     pub(crate) runtime: Runtime,
@@ -19,11 +19,11 @@ pub(crate) struct Stage {
     pub(crate) options: Options,
 }
 
-/// How much is measured.
+/// The size of the measurements.
 pub(crate) struct Scale {
-    /// Tasks that are retained while requests are measured.
+    /// The number of retained tasks while requests are measured.
     pub(crate) many: usize,
-    /// Tasks that are retained where memory and opening are measured.
+    /// The number of retained tasks for memory and opening.
     pub(crate) most: usize,
     pub(crate) rounds: usize,
     /// How long each side runs in a round.
@@ -33,7 +33,7 @@ pub(crate) struct Scale {
 /// A name, and the function that measures the part.
 type Part = (&'static str, fn(&Stage, &mut Table) -> Done<()>);
 
-/// Measures the parts that are included and prints the table, with how busy the machine was meanwhile.
+/// Runs the selected parts and prints the table, with the load of the machine.
 pub(crate) fn run(benchmark: Benchmark, options: Options) -> Done<()> {
     let (first, parts): (First, &[Part]) = match benchmark {
         Benchmark::Http => (

@@ -1,4 +1,4 @@
-//! The SQLite store: durable lifecycles beside a raw log, and the cost of a retained task.
+//! The SQLite store: durable lifecycles compared with a raw log, and the cost of a retained task.
 
 use std::fs::File;
 use std::io::Read;
@@ -124,20 +124,20 @@ fn read_all(path: &Path) -> Done<()> {
     Ok(())
 }
 
-/// What callers see of lifecycles, and what one costs.
+/// The throughput that callers see, and the cost of a lifecycle.
 #[derive(Clone, Copy)]
 struct Pace {
     per_second: f64,
-    /// Processor time of one, in microseconds.
+    /// The processor time of one, in microseconds.
     cpu: f64,
 }
 
-/// Something that takes a task through its lifecycle.
+/// Something that runs the lifecycle of a task.
 pub(crate) trait Lifecycle: Clone + Send + Sync + 'static {
     fn lifecycle(&self) -> impl Future<Output = Done<()>> + Send;
 }
 
-/// Lets `callers` callers run lifecycles, one after the other each, for about `turn`.
+/// Runs lifecycles in `callers` concurrent callers for about `turn`.
 fn pace(runtime: &Runtime, callers: usize, turn: Duration, subject: &impl Lifecycle) -> Done<Pace> {
     let (before, began) = (processor()?, Instant::now());
     let lifecycles = runtime.block_on(async {
@@ -166,5 +166,5 @@ fn pace(runtime: &Runtime, callers: usize, turn: Duration, subject: &impl Lifecy
     })
 }
 
-/// How many tasks the peer retains: each call of its takes time in proportion to them.
+/// The number of tasks that the peer retains: its calls take time in proportion to them.
 const PEER: usize = 10_000;

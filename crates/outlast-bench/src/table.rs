@@ -1,4 +1,4 @@
-//! The table that a run prints: the figure, both sides, the quotient, and whether the bar is met.
+//! The table of a run: the figure, both sides, the ratio, and whether the limit is met.
 
 use std::fmt;
 
@@ -18,9 +18,9 @@ pub(crate) enum First {
 pub(crate) struct Row {
     pub(crate) figure: String,
     pub(crate) ours: String,
-    /// The limit of the machine, the peer, or our own with fewer tasks.
+    /// The limit of the machine, the peer, or our own server with fewer tasks.
     pub(crate) other: String,
-    /// What the bar is about.
+    /// The value that the limit applies to.
     pub(crate) value: f64,
     pub(crate) unit: Unit,
     pub(crate) bar: Bar,
@@ -33,7 +33,7 @@ pub(crate) enum Unit {
     Seconds,
 }
 
-/// The most that the value may be, if there is a limit.
+/// The maximum value, if there is a limit.
 pub(crate) type Bar = Option<f64>;
 
 impl Table {

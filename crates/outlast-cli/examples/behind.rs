@@ -1,4 +1,4 @@
-//! A server without tasks on standard input and output, for the tests of the gateway to stand before.
+//! A server without tasks on standard input and output: the upstream of the gateway tests.
 
 use std::time::Duration;
 

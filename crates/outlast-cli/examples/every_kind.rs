@@ -1,7 +1,8 @@
-//! A server for the tests that kill the gateway before it: `every_kind FOLDER plain|tasks [ADDRESS]`.
+//! The upstream of the tests that kill the gateway: `every_kind FOLDER plain|tasks [ADDRESS]`.
 //!
-//! With tasks or without, on standard input and output or over HTTP. Each run of a tool writes a line to `FOLDER/runs`, and goes on
-//! when there is a file `FOLDER/go`; one that has asked and was answered writes to `FOLDER/answers` before.
+//! It has tasks or not, on standard input and output or over HTTP. Each call of a tool writes a line
+//! to `FOLDER/runs` and continues when the file `FOLDER/go` exists. A call that has received its
+//! input response writes to `FOLDER/answers` first.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -42,7 +43,7 @@ async fn main() -> std::io::Result<()> {
     };
     let running = server.http(&address).await?;
     println!("{}", running.url());
-    // It is killed by whoever started it.
+    // The process that started it kills it.
     std::future::pending().await
 }
 
@@ -63,7 +64,7 @@ async fn run(folder: Arc<PathBuf>, ask: bool, cx: ToolContext) -> Result<Value, 
     Ok(text("through"))
 }
 
-/// Writes a line to a file that others look at.
+/// Appends a line to a file that the test reads.
 fn note(folder: &Path, file: &str) -> std::io::Result<()> {
     let mut options = std::fs::File::options();
     let mut file = options.create(true).append(true).open(folder.join(file))?;

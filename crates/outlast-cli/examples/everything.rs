@@ -1,5 +1,5 @@
-//! Stands in for `@modelcontextprotocol/server-everything` where a test has no network: the tools of it that the
-//! documents call, with the same results, on standard input and output.
+//! Replaces `@modelcontextprotocol/server-everything` in tests without a network: the tools that
+//! the documents call, with the same results, on standard input and output.
 
 use std::time::Duration;
 

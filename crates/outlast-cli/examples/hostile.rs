@@ -1,5 +1,5 @@
-//! A server for the tests of the terminal: `hostile STORE ADDRESS`. Every text that it sends contains escape sequences, direction
-//! marks and line breaks.
+//! A server for the tests of the terminal: `hostile STORE ADDRESS`. Every text that it sends
+//! contains escape sequences, direction marks and line breaks.
 
 use std::time::Duration;
 
@@ -8,7 +8,8 @@ use outlast::tools::Hints;
 use outlast::{Outlast, TaskSupport, Tool, Tools, text};
 use serde_json::json;
 
-/// Sets the window title, clears the screen, colours, turns the direction, and forges a line.
+/// Sets the window title, clears the screen, colours, changes the writing direction, and imitates a
+/// line of `outlast`.
 const HOSTILE: &str =
     "a\x1b]0;title\x07\x1b[2J\u{9b}31m\u{9d}52;c;aGk=\u{9c}\u{202e}b\r\nforged: line\rforged";
 
@@ -76,6 +77,6 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     }
     let running = server.http(&address).await?;
     println!("{}", running.url());
-    // The test ends it.
+    // The test kills it.
     std::future::pending().await
 }

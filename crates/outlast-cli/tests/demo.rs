@@ -1,4 +1,4 @@
-//! The demo as its user meets it: run, killed, run again, looked at.
+//! `outlast demo` for a user: run, killed, run again.
 
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
@@ -19,7 +19,7 @@ fn a_demo_that_is_killed_loses_no_finished_result() {
         "{before:?}"
     );
 
-    // Steps of a minute: once the question is answered, everything else is in the middle of its work.
+    // Steps of a minute: when the input request is answered, all other calls are still running.
     let mut child = outlast(&["demo", "--step-ms", "60000"], &store)
         .stderr(Stdio::piped())
         .spawn()
@@ -63,7 +63,7 @@ fn a_demo_that_is_killed_loses_no_finished_result() {
             lines.first().is_some_and(|line| line.contains(became)),
             "{said}"
         );
-        // The same client, with the same id, ends with the outcome.
+        // The same client, with the same id, gets the outcome.
         assert!(
             lines.last().is_some_and(|line| line.contains(outcome)),
             "{said}"
@@ -128,11 +128,11 @@ fn errors_name_the_next_step_and_have_their_own_exit_codes() {
         assert!(said.contains(part), "{args:?}: {said}");
     }
     let store = folder.path().join("other.db");
-    std::fs::write(&store, "this is no database, but somebody needs it").expect("a file");
+    std::fs::write(&store, "this is not a database, but it is needed").expect("a file");
     let failed = run(&["tasks", "list"], &store);
     assert_eq!(failed.status.code(), Some(5), "{failed:?}");
     let kept = std::fs::read_to_string(&store).expect("the file is there");
-    assert_eq!(kept, "this is no database, but somebody needs it");
+    assert_eq!(kept, "this is not a database, but it is needed");
 }
 
 fn demo(store: &Path, step: u32) -> Output {

@@ -1,4 +1,4 @@
-//! `outlast demo --http` as an MCP client meets it.
+//! `outlast demo --http` for an MCP client.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -25,7 +25,7 @@ impl Demo {
         }
     }
 
-    /// Sends a message and returns what is answered, which is JSON or nothing.
+    /// Sends a message and returns the response, which is JSON or empty.
     fn post(&mut self, message: &Value) -> Value {
         let body = message.to_string();
         let session = match &self.session {
@@ -91,5 +91,5 @@ fn the_demo_serves_the_samples_and_says_how_to_connect() {
     lines.find("how to connect", names_url);
 }
 
-/// How long an answer may take.
+/// How long a response may take.
 const LIMIT: Duration = Duration::from_secs(60);

@@ -1,4 +1,4 @@
-//! `outlast store backup` beside a process that uses the store.
+//! `outlast store backup` while another process uses the store.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -38,7 +38,7 @@ fn a_store_in_use_is_copied_and_nothing_is_replaced_without_force() {
     assert!(forced.status.success(), "{forced:?}");
     drop(demo);
 
-    // The copy is a store: a server starts on it, and goes on with what was running.
+    // The copy is a store: a server starts on it and continues the running tasks.
     let again = outlast(&["demo", "--step-ms", "5"], &copy).output();
     let again = again.expect("the demo starts");
     assert!(again.status.success(), "{again:?}");
@@ -46,7 +46,7 @@ fn a_store_in_use_is_copied_and_nothing_is_replaced_without_force() {
     assert!(!listed(&copy).iter().any(is_open));
 }
 
-/// A demo in the middle of its work, killed in the end.
+/// A demo with running tasks, killed when dropped.
 struct Demo(Child);
 
 impl Demo {

@@ -1,10 +1,10 @@
-//! The list of one leg, one entry a line: known failures, `scenario:check-id  reason`, and scenarios that are left
-//! out, `scenario  reason`.
+//! The list of one leg, one entry per line: known failures, `scenario:check-id  reason`, and
+//! excluded scenarios, `scenario  reason`.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// Checks that are known not to succeed, and scenarios that are left out, each with its reason.
+/// Known failures and excluded scenarios, each with its reason.
 pub(super) struct Known(BTreeMap<String, String>);
 
 impl Known {
@@ -20,7 +20,7 @@ impl Known {
         for line in lines.filter(|line| !line.is_empty() && !line.starts_with('#')) {
             let (check, reason) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
             if reason.trim().is_empty() {
-                return Err(format!("`{line}` has no reason behind it"));
+                return Err(format!("`{line}` has no reason"));
             }
             known.insert(check.to_owned(), reason.trim().to_owned());
         }

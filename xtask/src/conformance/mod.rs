@@ -1,9 +1,11 @@
-//! `cargo xtask conformance`: the official suite against our fixtures, held against a strict list.
+//! `cargo xtask conformance`: runs the official suite with our fixtures and compares the results
+//! with a strict list.
 //!
-//! The suite's own exit code does not count: it hides failures of scenarios that are not scored, and some flags end
-//! with success without running anything. What counts is what it wrote down. Every check that did not succeed must
-//! be in the list of its leg, with a reason; every entry of the list must be such a check; and every scenario that
-//! the revision requires must have run, but for those that the list leaves out, with a reason as well.
+//! The exit code of the suite is not used: it hides failures of scenarios that are not scored, and
+//! some flags end with success without running anything. Only the files that it writes are used.
+//! Every check that did not succeed must be in the list of its leg, with a reason. Every entry of
+//! the list must be such a check. Every scenario that the revision requires must have run, except
+//! those that the list excludes with a reason.
 
 mod known;
 mod results;
@@ -21,25 +23,27 @@ use results::Results;
 
 /// One run of the suite.
 struct Leg {
-    /// Names its list and its results.
+    /// The name of its list and its results.
     name: &'static str,
     /// The revision whose requirements are run.
     revision: &'static str,
     side: Side,
-    /// How many checks succeed at least: one that falls silent is missed, and an empty run is none.
+    /// The minimum number of checks that succeed, so that a missing check or an empty run is an
+    /// error.
     successes: usize,
 }
 
-/// Which side of the conversation is ours.
+/// Which side of the connection is ours.
 #[derive(Clone, Copy)]
 enum Side {
     /// An example serves the fixtures.
     Server { example: &'static str },
     /// An example serves the fixtures behind the gateway, which has default settings.
     Gateway { example: &'static str },
-    /// An example that uses none of our code serves the fixtures on its pipes, behind the gateway with default settings.
+    /// An example without our code serves the fixtures on a pipe, behind the gateway with default
+    /// settings.
     GatewayToChild { example: &'static str },
-    /// An example is started for each scenario, the required ones and `also` these.
+    /// An example is started for each scenario: the required ones and those in `also`.
     Client {
         example: &'static str,
         also: &'static [&'static str],
@@ -124,7 +128,7 @@ impl Side {
         }
     }
 
-    /// What the suite puts before the name of a scenario when it writes down what it saw.
+    /// The prefix of the suite's folder names before the name of a scenario.
     fn prefix(self) -> &'static str {
         match self {
             Self::Server { .. } | Self::Gateway { .. } | Self::GatewayToChild { .. } => "server-",
@@ -182,7 +186,7 @@ impl Suite {
         let mut required = self.required(leg)?;
         let stale = known.left_out().filter(|left| !required.contains(*left));
         let mut wrong: Vec<_> = stale
-            .map(|left| format!("{left} is left out and not required; take it off the list"))
+            .map(|left| format!("{left} is excluded and not required; remove it from the list"))
             .collect();
         required.retain(|scenario| known.left_out().all(|left| left != scenario));
         match leg.side {
@@ -229,7 +233,7 @@ impl Suite {
         }
     }
 
-    /// Lets the suite run and write down what it saw. Its own verdict does not count.
+    /// Runs the suite, which writes its results. Its exit code is not used.
     fn write_down(&self, what: &[&str], scope: &[&str], out: &Path) {
         let mut command = Command::new(&self.node);
         command
@@ -243,13 +247,13 @@ impl Suite {
         }
     }
 
-    /// The same with everything that the revision requires of a server.
+    /// The same with all scenarios that the revision requires of a server.
     fn write_down_server(&self, server: &Listening, leg: &Leg, out: &Path) {
         let what = ["server", "--url", &server.url];
         self.write_down(&what, &["--requirements", leg.revision], out);
     }
 
-    /// The scenarios that the revision requires of our side, by the suite's own list.
+    /// The scenarios that the revision requires of our side, from the suite's own list.
     fn required(&self, leg: &Leg) -> Result<BTreeSet<String>, String> {
         let file = self
             .folder
@@ -266,7 +270,7 @@ impl Suite {
     }
 }
 
-/// What is wrong with a run, one line each.
+/// Returns the errors of a run, one line each.
 fn judge(leg: &Leg, required: &BTreeSet<String>, results: &Results, known: &Known) -> Vec<String> {
     let mut wrong = Vec::new();
     let (some, least) = (results.successes(), leg.successes);
@@ -286,7 +290,7 @@ fn judge(leg: &Leg, required: &BTreeSet<String>, results: &Results, known: &Know
     for check in known.checks() {
         if !results.failures().any(|failure| failure.check == check) {
             wrong.push(format!(
-                "{check} is listed as a failure and is none; take it off the list"
+                "{check} is listed as a failure and did not fail; remove it from the list"
             ));
         }
     }

@@ -1,4 +1,4 @@
-//! What the suite wrote down: a folder for each scenario, with `checks.json` in it.
+//! The results that the suite writes: a folder for each scenario, with `checks.json` in it.
 
 use std::path::Path;
 
@@ -68,7 +68,7 @@ impl Results {
         checks.any(|check| check.scenario == scenario && check.status == SUCCESS)
     }
 
-    /// Checks that neither succeeded nor were said not to apply.
+    /// Checks that neither succeeded nor were reported as not applicable.
     pub(super) fn failures(&self) -> impl Iterator<Item = Failure> {
         let right = [SUCCESS, "INFO", "SKIPPED"];
         let failed = self

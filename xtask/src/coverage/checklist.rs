@@ -1,4 +1,4 @@
-//! The checklist: every requirement with its id, from which the table of tests was made.
+//! The checklist: every requirement with its id. The table of tests is derived from it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,12 +8,12 @@ use super::document::{Document, cells, heading, parts};
 #[derive(Debug)]
 pub(super) struct Checklist {
     ids: BTreeSet<String>,
-    /// How many there are in each section.
+    /// The number of requirements in each section.
     counts: BTreeMap<String, usize>,
 }
 
 impl Checklist {
-    /// Reads the list, in which each section numbers its requirements from one.
+    /// Reads the list, in which each section numbers its requirements from 1.
     pub(super) fn read(text: &str) -> Result<Self, String> {
         let mut ids = BTreeSet::new();
         let mut headings = BTreeMap::new();
@@ -29,7 +29,7 @@ impl Checklist {
                 continue;
             };
             if text.is_empty() || !ids.insert(id.to_owned()) {
-                return Err(format!("docs/checklist.md: {id} is empty or there twice"));
+                return Err(format!("docs/checklist.md: {id} is empty or occurs twice"));
             }
             *counts.entry(section.to_owned()).or_default() += 1;
         }
@@ -40,7 +40,8 @@ impl Checklist {
         }
     }
 
-    /// Where the document differs: missing and unknown ids, and headings with another count.
+    /// Returns the differences to the document: missing and unknown ids, and headings with another
+    /// count.
     pub(super) fn compare(&self, document: &Document) -> Vec<String> {
         let rows: BTreeSet<_> = document.rows.iter().map(|row| row.id.clone()).collect();
         let missing = self.ids.difference(&rows);

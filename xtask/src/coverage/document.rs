@@ -1,12 +1,12 @@
-//! The table of tests: sections that say how many requirements they have, and a row for each.
+//! The table of tests: sections with the number of their requirements, and a row for each.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The requirements and what shows each.
+/// The requirements and their proofs.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Document {
     pub(super) rows: Vec<Row>,
-    /// How many requirements each heading gives.
+    /// The number of requirements in each heading.
     pub(super) counts: BTreeMap<String, usize>,
 }
 
@@ -18,19 +18,19 @@ pub(super) struct Row {
     pub(super) proof: Proof,
 }
 
-/// Why a requirement is believed to be met, or not.
+/// The proof of a requirement.
 #[derive(Debug, PartialEq)]
 pub(super) enum Proof {
-    /// These tests show it.
+    /// These tests prove it.
     Shown(Vec<String>),
-    /// It does not concern us, for a reason that the document gives.
+    /// It does not apply, for a reason that the document gives.
     DoesNotApply,
-    /// What it needs is not built.
+    /// The feature is not built.
     ToCome,
 }
 
 impl Document {
-    /// Reads the document, or returns everything that is wrong with it.
+    /// Reads the document, or returns all its errors.
     pub(super) fn read(text: &str) -> Result<Self, Vec<String>> {
         let mut document = Self::default();
         let mut faults = Vec::new();
@@ -45,7 +45,7 @@ impl Document {
             match row(number, line) {
                 None => {}
                 Some(Ok(row)) if !ids.insert(row.id.clone()) => {
-                    faults.push(format!("line {number}: {} is there twice", row.id));
+                    faults.push(format!("line {number}: {} occurs twice", row.id));
                 }
                 Some(Ok(row)) => document.rows.push(row),
                 Some(Err(why)) => faults.push(format!("line {number}: {why}")),
@@ -72,7 +72,7 @@ fn row(line: usize, text: &str) -> Option<Result<Row, String>> {
         return None;
     }
     if parts(id).is_none() {
-        return Some(Err(format!("{id} is no id")));
+        return Some(Err(format!("{id} is not an id")));
     }
     if meaning.is_empty() {
         return Some(Err(format!("{id} does not say what is required")));
@@ -109,20 +109,20 @@ fn read_proof(text: &str) -> Result<Proof, String> {
     }
 }
 
-/// What is between backticks.
+/// The text between backticks.
 pub(super) fn quoted(text: &str) -> Vec<String> {
     let names = text.split('`').skip(1).step_by(2);
     names.map(str::to_owned).collect()
 }
 
-/// The cells of a line of a table, if it has as many.
+/// The cells of a line of a table, if it has `N`.
 pub(super) fn cells<const N: usize>(line: &str) -> Option<[&str; N]> {
     let line = line.trim().strip_prefix('|')?.strip_suffix('|')?;
     let cells: Vec<_> = line.split('|').map(str::trim).collect();
     cells.try_into().ok()
 }
 
-/// A heading such as `### V1-CAP (14)` says that there are V1-CAP-1 to V1-CAP-14.
+/// Reads a heading such as `### V1-CAP (14)`, which stands for V1-CAP-1 to V1-CAP-14.
 pub(super) fn heading(line: &str) -> Option<(String, usize)> {
     let text = line.strip_prefix('#')?.trim_start_matches('#').trim();
     let (section, count) = text.strip_suffix(')')?.rsplit_once(" (")?;
@@ -175,10 +175,10 @@ mod tests {
             ("| S9-1 | a thing | does not apply: no |", "no reason"),
             ("| S9-1 | a thing | to come |", "no reason"),
             ("| S9-1 | a thing |", "three cells"),
-            ("| s9 | a thing | `a::b` |", "is no id"),
+            ("| s9 | a thing | `a::b` |", "is not an id"),
             (
                 "| S9-1 | a thing | `a::b` |\n| S9-1 | a thing | `a::b` |",
-                "is there twice",
+                "occurs twice",
             ),
             ("## S9 (2)", "two sections"),
         ] {

@@ -1,8 +1,9 @@
-//! `cargo xtask coverage`: `docs/coverage.md` has a row for every requirement of `docs/checklist.md`, and each row names
-//! tests that passed in the last run.
+//! `cargo xtask coverage`: `docs/coverage.md` has a row for every requirement of
+//! `docs/checklist.md`, and each row names tests that passed in the last run.
 //!
-//! Tests, conversations with peers and parts of `cargo xtask test` count only if the record of that run has them
-//! (`record.rs`). The checks with peers that `docs/interop.md` lists are exactly those that passed.
+//! Tests, conversations with peers and parts of `cargo xtask test` count only if the record of that
+//! run has them (`record.rs`). The checks with peers that `docs/interop.md` lists are exactly those
+//! that passed.
 
 mod checklist;
 mod document;
@@ -22,7 +23,7 @@ pub(crate) fn run(args: &[String]) -> Result<(), String> {
     let checklist = Checklist::read(&text("docs/checklist.md")?)?;
     let document = Document::read(&text(COVERAGE)?).map_err(|faults| list(COVERAGE, &faults))?;
     let mut faults = checklist.compare(&document);
-    // A row of the wrong document is reported before the run is asked for.
+    // Errors of the document are reported before a missing test run.
     if !faults.is_empty() {
         return Err(list(COVERAGE, &faults));
     }

@@ -1,14 +1,14 @@
-//! What passed in the last run of `cargo xtask test`.
+//! The tests and checks that passed in the last run of `cargo xtask test`.
 //!
-//! A row names a test (`package::target::path`), a conversation with a peer (`script: title`) or a whole part
-//! (`cargo xtask test lints`).
+//! A row names a test (`package::target::path`), a conversation with a peer (`script: title`) or a
+//! whole part (`cargo xtask test lints`).
 
 use std::collections::BTreeSet;
 
 use super::document::quoted;
 use crate::record::{Newest, Record};
 
-/// Everything that a row can name.
+/// All names that a row can use.
 pub(super) struct Proofs {
     tests: BTreeSet<String>,
     peers: BTreeSet<String>,
@@ -16,7 +16,7 @@ pub(super) struct Proofs {
 }
 
 impl Proofs {
-    /// Reads the records of tests and peers, which have to be younger than the sources.
+    /// Reads the records of tests and peers, which must be newer than the sources.
     pub(super) fn of_last_run() -> Result<Self, String> {
         let sources = Newest::find()?;
         Ok(Self {
@@ -26,7 +26,7 @@ impl Proofs {
         })
     }
 
-    /// Whether what a row names passed.
+    /// Whether the test or check that a row names passed.
     pub(super) fn check(&self, name: &str) -> Result<(), String> {
         if let Some(part) = name.strip_prefix("cargo xtask test ") {
             return Record::read(part, &self.sources)?.whole();
@@ -51,8 +51,9 @@ impl Proofs {
         })
     }
 
-    /// Where the table of checks with peers differs from the checks that passed. A check is in the last cell of a row
-    /// and is called `SCRIPT over stdio`, `over HTTP`, `behind the gateway` or `through the gateway`.
+    /// Returns the differences between the table of checks with peers and the checks that passed. A
+    /// check is in the last cell of a row and is called `SCRIPT over stdio`, `over HTTP`, `behind
+    /// the gateway` or `through the gateway`.
     pub(super) fn compare_interop(&self, document: &str) -> Vec<String> {
         let listed: BTreeSet<_> = document
             .lines()

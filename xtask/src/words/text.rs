@@ -1,7 +1,8 @@
-//! Splits a file into the words that people read: of Rust source the comments and string literals, of any other
-//! file everything.
+//! Splits a file into words: the comments and string literals of Rust source, or the whole of any
+//! other file.
 
-/// A word with its line, or a place that no phrase spans: punctuation, a blank line, the end of a comment.
+/// A word with its line, or a boundary that no phrase spans: punctuation, a blank line, the end of
+/// a comment.
 #[derive(Debug, PartialEq)]
 pub(super) enum Token {
     /// In lower case; lines count from 1.
@@ -86,7 +87,8 @@ impl Scanner<'_> {
         }
     }
 
-    /// Passes over `length` bytes of code. Consecutive line comments are one text, so white space ends no phrase.
+    /// Skips `length` bytes of code. Consecutive line comments are one text, so white space does
+    /// not end a phrase.
     fn skip(&mut self, length: usize) {
         let (skipped, rest) = self.rest.split_at(length);
         if !skipped.trim().is_empty() {
@@ -96,7 +98,7 @@ impl Scanner<'_> {
         self.rest = rest;
     }
 
-    /// Takes `length` bytes as text and passes over the `closing` bytes after it.
+    /// Reads `length` bytes as text and skips the `closing` bytes after it.
     fn text(&mut self, length: usize, closing: usize) {
         let (text, rest) = self.rest.split_at(length);
         for (index, line) in text.split('\n').enumerate() {
@@ -199,8 +201,8 @@ fn char_literal(rest: &str) -> Option<usize> {
     inner[first..].starts_with('\'').then_some(first + 2)
 }
 
-/// The length of the identifier at the start of `rest`, or of its first character. An identifier is taken whole, so
-/// that its last letter is not read as the prefix of a raw string.
+/// The length of the identifier at the start of `rest`, or of its first character. An identifier is
+/// taken whole, so that its last letter is not read as the prefix of a raw string.
 fn identifier_or_char(rest: &str) -> usize {
     let identifier = rest
         .find(|c: char| !c.is_alphanumeric() && c != '_')

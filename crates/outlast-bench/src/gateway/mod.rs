@@ -1,4 +1,5 @@
-//! What the gateway adds to a call and to a task, beside the same upstream called directly and beside two other gateways.
+//! The cost that the gateway adds to a call and to a task, compared with the same upstream called
+//! directly and with two other gateways.
 
 mod pipe;
 mod rows;

@@ -1,4 +1,5 @@
-//! The upstream called directly: requests go down its pipe, answers come up in the same order.
+//! The upstream called directly: requests go to its stdin, responses come from its stdout in the
+//! same order.
 
 use std::collections::VecDeque;
 use std::io::{BufRead, BufReader, Write};
@@ -11,12 +12,12 @@ use crate::http::dialect::ARGUMENTS;
 use crate::http::target::Cost;
 use crate::machine::processor_of;
 
-/// The upstream and its one client. It ends with this.
+/// The upstream and its only client. The upstream ends when this is dropped.
 pub(super) struct Pipe {
     child: Child,
     requests: ChildStdin,
     answers: BufReader<ChildStdout>,
-    /// How many calls are under way at once.
+    /// The number of concurrent calls.
     in_flight: usize,
     line: String,
 }
@@ -54,7 +55,7 @@ impl Pipe {
             self.line.clear();
             self.answers.read_line(&mut self.line)?;
             if !self.line.contains("\"text\"") {
-                return Err(format!("the upstream said {:?}", self.line).into());
+                return Err(format!("the upstream printed {:?}", self.line).into());
             }
             times.push(at.elapsed().as_secs_f64() * 1e6);
             if began.elapsed() < turn {
@@ -69,7 +70,7 @@ impl Pipe {
 
 impl Drop for Pipe {
     fn drop(&mut self) {
-        // Gone already is as good as ended.
+        // The process may have ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

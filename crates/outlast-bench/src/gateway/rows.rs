@@ -1,7 +1,8 @@
-//! What calls and tasks cost through a gateway, side by side in the same rounds.
+//! The cost of calls and tasks through a gateway, compared in the same rounds.
 //!
-//! What a gateway adds to the processor time is its own: the upstream is a process of its own and is not counted. What it
-//! adds to the latency is the median time of a call through it, less that of the same call made directly.
+//! The added processor time is that of the gateway process only, because the upstream is a separate
+//! process. The added latency is the median time of a call through the gateway, minus that of the
+//! same call made directly.
 
 use super::pipe::Pipe;
 use super::sides::Side;
@@ -12,7 +13,7 @@ use crate::rounds::Rounds;
 use crate::stage::Stage;
 use crate::table::{Row, Table, Unit, whole};
 
-/// Plain calls of clients without tasks, beside the peers.
+/// Plain calls of clients without tasks, compared with the peers.
 pub(crate) fn calls(stage: &Stage, table: &mut Table) -> Done<()> {
     for sessions in SESSIONS {
         let [mcp_proxy, supergateway, ours] = [
@@ -70,7 +71,7 @@ pub(crate) fn calls(stage: &Stage, table: &mut Table) -> Done<()> {
     Ok(())
 }
 
-/// Tasks from creation to result, beside plain calls.
+/// Tasks from creation to result, compared with plain calls.
 pub(crate) fn tasks(stage: &Stage, table: &mut Table) -> Done<()> {
     for (generation, lifecycle) in [
         (Generation::V1, "V1 task (create, get, result)"),

@@ -1,4 +1,5 @@
-//! What is between a client and the upstream: nothing, a peer, or our gateway.
+//! The connection between a client and the upstream: direct, through a peer, or through our
+//! gateway.
 
 use std::ffi::OsString;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
@@ -16,14 +17,14 @@ use crate::http::serve::Server;
 use crate::http::target::{Cost, Operation, Target};
 use crate::stage::Stage;
 
-/// A side that is measured.
+/// One of the compared sides.
 pub(super) enum Side {
     Pipe(Pipe),
     Http(Target),
 }
 
 impl Side {
-    /// Lets every client work for about `turn`.
+    /// Runs every client for about `turn`.
     pub(super) fn turn(
         &mut self,
         runtime: &Runtime,
@@ -38,7 +39,7 @@ impl Side {
 }
 
 impl Stage {
-    /// `mcp-proxy`, as quiet as it can be.
+    /// `mcp-proxy` with as little log output as possible.
     pub(super) fn mcp_proxy(&self) -> Done<Target> {
         let address = free_address()?;
         let mut command = Command::new(self.options.program("mcp-proxy")?);
@@ -52,7 +53,8 @@ impl Stage {
         Target::at(command, address, Generation::Plain)
     }
 
-    /// `supergateway`, as quiet as it can be, with sessions: without, it starts the upstream for every request.
+    /// `supergateway` with as little log output as possible, and with sessions: without them it
+    /// starts the upstream for every request.
     pub(super) fn supergateway(&self) -> Done<Target> {
         let address = free_address()?;
         let (program, args) = upstream()?;
@@ -67,11 +69,11 @@ impl Stage {
         Target::at(command, address, Generation::Plain)
     }
 
-    /// Our gateway, as `outlast serve` sets it up: a bearer token, tasks in SQLite.
+    /// Our gateway with the setup of `outlast serve`: a bearer token, tasks in SQLite.
     pub(super) fn ours(&self, generation: Generation) -> Done<Target> {
         let (program, args) = upstream()?;
         let args: Vec<_> = args.iter().map(|word| word.to_string_lossy()).collect();
-        // Every call of `nothing` by a client that knows tasks becomes one at once.
+        // Every call of `nothing` by a client with task support becomes a task immediately.
         let tools = json!({ "nothing": { "task": "always" } });
         let server = json!({ "command": program, "args": args, "outlast": { "tools": tools } });
         // The load comes from one owner.
@@ -108,5 +110,5 @@ fn free_address() -> Done<SocketAddr> {
     Ok(listener.local_addr()?)
 }
 
-/// As long as those that the gateway draws.
+/// As long as the tokens of the gateway.
 const TOKEN: &str = "bench_0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";

@@ -1,4 +1,5 @@
-//! One keep-alive HTTP/1.1 connection: bytes out, one answer back. It does no more than a measurement needs.
+//! One keep-alive HTTP/1.1 connection: sends a request, reads one response. It does no more than a
+//! measurement needs.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -11,12 +12,12 @@ use crate::Done;
 
 pub(crate) struct Connection {
     stream: TcpStream,
-    /// What has arrived of the answer at hand.
+    /// The received part of the current response.
     buffer: Vec<u8>,
     body: Vec<u8>,
 }
 
-/// An answer, until the next request.
+/// A response, valid until the next request.
 pub(crate) struct Reply<'a> {
     head: &'a str,
     /// The body, or the last event of a stream.
@@ -34,7 +35,7 @@ impl Connection {
         })
     }
 
-    /// Sends one request and reads its answer to the end.
+    /// Sends one request and reads its response to the end.
     pub(crate) async fn ask(&mut self, request: &[u8]) -> Done<Reply<'_>> {
         self.buffer.clear();
         self.body.clear();
@@ -47,7 +48,7 @@ impl Connection {
         };
         let text = std::str::from_utf8(&self.buffer[..head])?;
         if !text.starts_with("HTTP/1.1 2") {
-            // Why is in the body, if there is one.
+            // The reason is in the body, if there is one.
             let _ = timeout(Duration::from_secs(1), self.more()).await;
             let said = String::from_utf8_lossy(&self.buffer);
             return Err(format!("refused: {said}").into());
@@ -93,7 +94,7 @@ impl Connection {
 
     async fn more(&mut self) -> Done<()> {
         match self.stream.read_buf(&mut self.buffer).await? {
-            0 => Err("the server hung up".into()),
+            0 => Err("the server closed the connection".into()),
             _ => Ok(()),
         }
     }
@@ -113,7 +114,7 @@ impl<'a> Reply<'a> {
         header(self.head, name)
     }
 
-    /// The first string under `name`, wherever it is. Answers are scanned, not parsed.
+    /// The first string with this name, at any depth. Responses are searched, not parsed.
     pub(crate) fn string(&self, name: &str) -> Done<&'a str> {
         let found = self.text.split_once(&format!("\"{name}\":\""));
         let value = found.and_then(|(_, rest)| rest.split('"').next());

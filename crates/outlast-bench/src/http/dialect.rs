@@ -1,4 +1,5 @@
-//! The words of a client of either generation, put together from pieces that are there before the clock runs.
+//! The messages of a client of either generation, assembled from parts that are prepared before the
+//! measurement.
 
 use std::io::Write as _;
 use std::time::Duration;
@@ -9,11 +10,11 @@ use crate::Done;
 /// How a client does tasks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Generation {
-    /// MCP 2025-11-25: a session, and a call that asks for a task.
+    /// MCP 2025-11-25: a session, and calls that request a task.
     V1,
-    /// The same by a client that knows no tasks.
+    /// The same for a client without task support.
     Plain,
-    /// The extension on 2026-07-28: no session, and a server that makes tasks of its own accord.
+    /// The extension on 2026-07-28: no session, and the server decides which calls become tasks.
     V2,
 }
 
@@ -21,7 +22,7 @@ pub(crate) enum Generation {
 pub(crate) struct Speaker {
     connection: Connection,
     generation: Generation,
-    /// Headers that every request has.
+    /// The headers of every request.
     head: String,
     next: u64,
     request: Vec<u8>,
@@ -30,7 +31,7 @@ pub(crate) struct Speaker {
 }
 
 impl Speaker {
-    /// Introduces itself, if its generation does that.
+    /// Performs the handshake, if its generation has one.
     pub(crate) async fn meet(
         connection: Connection,
         generation: Generation,
@@ -83,7 +84,7 @@ impl Speaker {
         Ok(())
     }
 
-    /// A look at the task that was created last; says whether it is completed.
+    /// Polls the task that was created last. Returns whether it is completed.
     pub(crate) async fn get(&mut self) -> Done<bool> {
         let reply = self.about_task("tasks/get").await?;
         Ok(reply.string("status")? == "completed")
@@ -95,7 +96,7 @@ impl Speaker {
         reply.string("text").map(drop)
     }
 
-    /// A call that is answered by its result.
+    /// A call whose response is its result.
     pub(crate) async fn call(&mut self, tool: &str) -> Done<()> {
         let params = format!(r#"{{"name":"{tool}","arguments":{ARGUMENTS}"#);
         let reply = self.say("tools/call", Some(tool), &params).await?;
@@ -111,7 +112,8 @@ impl Speaker {
                 self.result().await
             }
             Generation::V2 => {
-                // One that has not ended is looked at again after a while: far sooner than servers ask for, but not at once.
+                // A task that has not ended is polled again after a pause: much sooner than servers
+                // recommend, but not immediately.
                 while !self.get().await? {
                     tokio::time::sleep(PAUSE).await;
                 }
@@ -127,7 +129,7 @@ impl Speaker {
         self.say(method, Some(&task), &params).await
     }
 
-    /// Sends a request whose params are open at their end, for the metadata of a generation that has some.
+    /// Sends a request. `params` has no closing brace, so that the metadata of V2 can be appended.
     async fn say(
         &mut self,
         method: &str,
@@ -152,7 +154,7 @@ impl Speaker {
         self.post(&headers).await
     }
 
-    /// Sends the body that is ready.
+    /// Sends the prepared body.
     async fn post(&mut self, headers: &str) -> Done<super::client::Reply<'_>> {
         self.request.clear();
         let (head, length) = (&self.head, self.body.len());
@@ -165,7 +167,7 @@ impl Speaker {
     }
 }
 
-/// Between two looks at a task that works.
+/// The pause between two polls of a running task.
 const PAUSE: Duration = Duration::from_millis(2);
 
 const HEAD: &str = "\

@@ -1,8 +1,9 @@
-//! The cost of our HTTP server, beside the least that one can cost and beside rmcp.
+//! The cost of our HTTP server, compared with a minimal server and with rmcp.
 //!
-//! Compared is the processor time of the server process for one operation, which a busy machine disturbs least. One load
-//! generator calls all servers: keep-alive HTTP/1.1, one connection for each client, and each client does one operation
-//! after the other. Servers are processes of their own, new for every row.
+//! The figure is the processor time of the server process per operation, which other programs
+//! affect least. One load generator calls all servers: keep-alive HTTP/1.1, one connection per
+//! client, and each client performs one operation after the other. Servers are separate processes,
+//! new for every row.
 
 mod client;
 pub(crate) mod dialect;

@@ -1,4 +1,4 @@
-//! The cost of operations, side by side in the same rounds.
+//! The cost of operations, compared in the same rounds.
 
 use super::dialect::Generation;
 use super::serve::Server;
@@ -38,7 +38,8 @@ fn with_bars(stage: &Stage, generation: Generation, table: &mut Table) -> Done<(
     gets(stage, generation, AT_BARS, table)
 }
 
-/// Tasks from creation to result. rmcp has V2 only: its V2 lifecycle stands beside both of ours.
+/// Tasks from creation to result. rmcp has V2 only, so its V2 lifecycle is compared with both of
+/// ours.
 fn lifecycles(
     stage: &Stage,
     generation: Generation,
@@ -96,7 +97,7 @@ fn beside_limit(
     Ok(())
 }
 
-/// The same with many tasks retained, beside none.
+/// The same with many retained tasks, compared with none.
 pub(crate) fn retained(stage: &Stage, table: &mut Table) -> Done<()> {
     let many = stage.scale.many;
     for generation in [Generation::V1, Generation::V2] {
@@ -132,7 +133,7 @@ impl Stage {
             Target::start(server, generation)
         };
         let mut targets = sides.iter().map(start).collect::<Done<Vec<_>>>()?;
-        // After all have started: some take long to fill, and idle connections are closed.
+        // After all have started: some need time to fill, and idle connections are closed.
         for target in &mut targets {
             self.runtime
                 .block_on(target.connect(connections, operation))?;
@@ -184,5 +185,5 @@ fn row<const N: usize>(
     }
 }
 
-/// The number of connections of rows that have a bar.
+/// The number of connections of rows that have a limit.
 const AT_BARS: usize = 16;

@@ -1,4 +1,4 @@
-//! A server under measurement: a child process, clients that speak to it, and the processor time it takes.
+//! A measured server: a child process, its clients, and its processor time.
 
 use std::io::{BufRead, BufReader};
 use std::net::{SocketAddr, TcpStream};
@@ -15,17 +15,17 @@ use crate::Done;
 use crate::machine::processor_of;
 use crate::rounds::median;
 
-/// A server and its clients. The server ends with this.
+/// A server and its clients. The server ends when this is dropped.
 pub(crate) struct Target {
     child: Child,
     address: SocketAddr,
     generation: Generation,
-    /// Headers of every request.
+    /// The headers of every request.
     headers: String,
     speakers: Vec<Speaker>,
 }
 
-/// What clients do, over and over.
+/// The operation that clients repeat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Operation {
     /// A task from creation to result.
@@ -36,13 +36,13 @@ pub(crate) enum Operation {
     Call,
 }
 
-/// What clients see of operations, and what one costs the server.
+/// The latency that clients see, and the cost of an operation for the server.
 #[derive(Clone, Copy)]
 pub(crate) struct Cost {
     pub(crate) per_second: f64,
-    /// The median time from question to answer, in microseconds.
+    /// The median time from request to response, in microseconds.
     pub(crate) latency: f64,
-    /// Processor time of one, in microseconds.
+    /// The processor time of one operation, in microseconds.
     pub(crate) processor: f64,
 }
 
@@ -54,7 +54,7 @@ impl Target {
         Self::spawn(command, generation)
     }
 
-    /// Runs a command that prints where it listens.
+    /// Runs a command that prints its address.
     pub(crate) fn spawn(mut command: Command, generation: Generation) -> Done<Self> {
         let mut child = command
             .stdin(Stdio::piped())
@@ -68,11 +68,11 @@ impl Target {
         let address = bare
             .trim_end_matches("/mcp")
             .parse()
-            .map_err(|_| format!("{command:?} did not say where it listens"))?;
+            .map_err(|_| format!("{command:?} did not print its address"))?;
         Ok(Self::new(child, address, generation))
     }
 
-    /// Runs a command that will listen at `address`. What it says of itself is of no interest.
+    /// Runs a command that will listen at `address`. Its output is ignored.
     pub(crate) fn at(
         mut command: Command,
         address: SocketAddr,
@@ -105,7 +105,7 @@ impl Target {
         }
     }
 
-    /// The same, spoken to with this token.
+    /// Sends this token with every request.
     pub(crate) fn with_token(mut self, token: &str) -> Self {
         self.headers = format!("authorization: Bearer {token}\r\n");
         self
@@ -116,7 +116,7 @@ impl Target {
         self.child.id()
     }
 
-    /// Lets it end in its own time, as a service manager does.
+    /// Ends it in order, like a service manager.
     pub(crate) fn stop(mut self) -> Done<()> {
         drop(self.child.stdin.take());
         let status = self.child.wait()?;
@@ -127,7 +127,7 @@ impl Target {
         }
     }
 
-    /// Opens so many connections, each with a client of its own.
+    /// Opens this number of connections, with one client each.
     pub(crate) async fn connect(&mut self, connections: usize, operation: Operation) -> Done<()> {
         self.speakers.clear();
         for _ in 0..connections {
@@ -141,13 +141,13 @@ impl Target {
         Ok(())
     }
 
-    /// A client on a connection of its own.
+    /// A client with its own connection.
     async fn speaker(&self) -> Done<Speaker> {
         let connection = Connection::open(self.address).await?;
         Speaker::meet(connection, self.generation, &self.headers).await
     }
 
-    /// Lets every client work for about `turn`.
+    /// Runs every client for about `turn`.
     pub(crate) fn turn(
         &mut self,
         runtime: &Runtime,
@@ -187,7 +187,7 @@ impl Target {
 }
 
 impl Cost {
-    /// Of operations that took these times in microseconds, and processor time in seconds.
+    /// The cost of operations with these times in microseconds, and the processor time in seconds.
     pub(crate) fn of(times: &[f64], took: Duration, processor: f64) -> Self {
         let operations = times.len() as f64;
         Self {
@@ -200,7 +200,7 @@ impl Cost {
 
 impl Drop for Target {
     fn drop(&mut self) {
-        // Gone already is as good as ended.
+        // The process may have ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

@@ -1,4 +1,4 @@
-//! `outlast call`, `outlast tasks … TARGET` and `outlast doctor` against a server that runs in another process.
+//! `outlast call`, `outlast tasks … TARGET` and `outlast doctor` with a server in another process.
 
 use outlast_testkit::example;
 
@@ -7,7 +7,7 @@ use crate::stage::Server;
 #[test]
 fn a_tool_is_called_as_a_task_and_its_result_printed() {
     let server = Server::start();
-    // A V2 server decides itself: what ends within its grace window is no task.
+    // A V2 server decides itself: a call that ends within the grace period is not a task.
     for (how, from) in [("v1", "3"), ("v2", "60"), ("auto", "60")] {
         let said = server.run(&[
             "call",
@@ -137,7 +137,7 @@ fn a_task_is_left_found_again_watched_and_cancelled() {
             "v1" => assert_eq!(listed.json()[0]["taskId"], task),
             _ => assert!(listed.err.contains("does not support listing tasks")),
         }
-        // Where nothing is said, the era is asked that has lists.
+        // Without `--as`, the era that can list tasks is used.
         let listed = server.run(&["tasks", "list", "--json", "{}"]);
         assert_eq!(listed.code, Some(0), "{how}: {}", listed.err);
         let cancelled = server.run(&["tasks", "cancel", "{}", task]);
@@ -200,7 +200,7 @@ fn who_leaves_a_task_at_a_server_of_his_own_is_told_that_it_ends() {
 #[test]
 fn a_person_answers_by_form_and_in_place_of_a_model() {
     let server = Server::start();
-    // A yes-or-no question takes one answer, and is asked again if that is neither.
+    // A yes-or-no field takes one answer, and is asked again if the answer is neither.
     let typed = Some("maybe\nyes\n");
     let said = server.run_with(&["call", "--interactive", "{}", "confirm", "file=a"], typed);
     assert!(
@@ -215,7 +215,7 @@ fn a_person_answers_by_form_and_in_place_of_a_model() {
         Some("d\n"),
     );
     assert!(said.out.contains("a: declined"), "{}", said.out);
-    // Nobody is there: the server is told so from the beginning.
+    // Without a terminal: the client declares that it does not support input requests.
     let said = server.run(&["call", "{}", "confirm", "file=a"]);
     assert_eq!(said.code, Some(7));
     assert!(
@@ -250,7 +250,7 @@ fn a_person_sees_what_a_model_is_asked_and_answers_or_refuses() {
         assert!(said.err.contains("user: tides"), "{}", said.err);
         assert!(said.err.contains(&server.url), "{}", said.err);
     }
-    // The refusal is the answer to the request; it does not cancel the call.
+    // The refusal is the response to the request. It does not cancel the call.
     for how in ["v1", "v2"] {
         let mut words = call.to_vec();
         words.splice(1..1, ["--as", how]);
@@ -263,7 +263,7 @@ fn a_person_sees_what_a_model_is_asked_and_answers_or_refuses() {
 
 #[test]
 fn a_server_may_make_tasks_of_its_questions_where_a_person_is_there() {
-    // S1-61, S1-62: the pipe's other end says what we declared.
+    // S1-61, S1-62: the server on the pipe reports what the client declared.
     let server = Server::start();
     for (options, declared) in [
         (
@@ -290,7 +290,7 @@ fn a_task_that_waits_is_answered_from_elsewhere() {
 
 fn is_answered_from_elsewhere(how: &str) {
     let server = Server::start();
-    // The person goes away as soon as the question is there.
+    // The command ends as soon as the input request is there.
     let left = server.run(&[
         "call",
         "--as",
@@ -307,7 +307,7 @@ fn is_answered_from_elsewhere(how: &str) {
         got["status"] == "input_required"
     });
     assert!(waits, "the task never asked");
-    // Who only looks does not answer, and takes no question away.
+    // A command that only reads the task does not answer, and does not withdraw the input request.
     let got = server.run(&["tasks", "get", "--json", "{}", task]).json();
     assert_eq!(got["status"], "input_required");
     let answer = r#"{"action":"accept","content":{"confirm":false}}"#;

@@ -7,7 +7,7 @@ use tempfile::TempDir;
 
 use crate::stage::{Running, Said, outlast};
 
-/// Runs `outlast` with `words` in a home of its own.
+/// Runs `outlast` with `words` and its own home directory.
 fn run(words: &[&str]) -> Said {
     let home = TempDir::new().expect("a folder");
     let output = outlast(home.path()).args(words).output();
@@ -18,7 +18,7 @@ fn behind() -> String {
     example("behind").to_str().expect("a path").to_owned()
 }
 
-/// Checks an error: its exit code, its parts, one next step, and that each part is there once.
+/// Checks an error: its exit code, its parts, one next step, and that each part occurs once.
 fn check(said: &Said, code: i32, parts: &[&str]) {
     assert_eq!(said.code, Some(code), "{}", said.err);
     for part in parts.iter().chain(&["next:"]) {
@@ -51,7 +51,7 @@ fn a_command_that_is_no_server_is_quoted_without_control_characters() {
             "it printed nothing",
         ],
     );
-    // It answers each request with the request.
+    // The command echoes each request.
     check(
         &run(&["call", "x", "--", "cat"]),
         6,

@@ -1,4 +1,4 @@
-//! Nothing that a server sends reaches a terminal as more than text.
+//! Text of a server reaches a terminal without control characters.
 
 use outlast_testkit::{ServerProcess, example};
 use tempfile::TempDir;
@@ -24,7 +24,7 @@ impl Hostile {
         }
     }
 
-    /// What a terminal receives from `outlast` with `words`, where `{}` is the URL.
+    /// The output on a terminal of `outlast` with `words`, where `{}` is the URL.
     fn seen(&self, words: &[&str], typed: &str) -> String {
         let words = words.iter().map(|word| match *word {
             "{}" => self.process.url(),
@@ -35,7 +35,8 @@ impl Hostile {
         Pty::new(80).run(command, typed)
     }
 
-    /// The same, with the check that it is only text, that no line of it is forged, and that it contains `expected`.
+    /// The same, with the checks that it is only text, that no line is forged, and that it contains
+    /// `expected`.
     fn check(&self, words: &[&str], typed: &str, expected: &str) -> String {
         let seen = self.check_result(words, typed, expected);
         for line in seen.split(['\n', '\r']) {
@@ -44,7 +45,7 @@ impl Hostile {
         seen
     }
 
-    /// The same for a command that prints the text of a tool, which has lines of its own.
+    /// The same for a command that prints the text of a tool, which may have several lines.
     fn check_result(&self, words: &[&str], typed: &str, expected: &str) -> String {
         let seen = self.seen(words, typed);
         for bad in ["\x1b]", "\x1b[2J", "\x07", "\u{9b}", "\u{9d}", "\u{202e}"] {
@@ -55,7 +56,7 @@ impl Hostile {
     }
 }
 
-/// How the hostile text begins once it is cleaned.
+/// The start of the hostile text after cleaning.
 const CLEANED: &str = "a\u{fffd}]0;title\u{fffd}\u{fffd}[2J";
 
 #[test]

@@ -1,8 +1,9 @@
-//! Ctrl-C while a call is followed: asks once whether to cancel or to leave, and what was left is found again.
+//! Ctrl-C while a call is followed: asks once whether to cancel or to detach. A detached task can
+//! be found again.
 
 use crate::stage::{Running, Server};
 
-/// A task that has begun, at a server where it takes `steps` steps.
+/// Follows a task of `steps` steps that has started.
 fn following(server: &Server, options: &[&str], steps: &str) -> Running {
     let mut words = vec!["call"];
     words.extend(options);

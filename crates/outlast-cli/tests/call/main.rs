@@ -1,4 +1,4 @@
-//! Commands against a server that runs in another process.
+//! Commands with a server in another process.
 
 mod calls;
 mod errors;

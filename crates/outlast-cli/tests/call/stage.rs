@@ -1,4 +1,4 @@
-//! A server in a process of its own, and commands that are run against it.
+//! The harness: a server in a separate process, and commands that are run with it.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::Path;
@@ -11,10 +11,10 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// How long anything may take.
+/// The limit of every wait.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// The demo as a server, with a home of its own for those who call it.
+/// The demo as a server, with its own home directory for its callers.
 pub(crate) struct Server {
     process: ServerProcess,
     pub(crate) url: String,
@@ -22,7 +22,7 @@ pub(crate) struct Server {
     step: Duration,
 }
 
-/// What a command said.
+/// The output of a command.
 pub(crate) struct Said {
     pub(crate) out: String,
     pub(crate) err: String,
@@ -30,12 +30,12 @@ pub(crate) struct Said {
 }
 
 impl Server {
-    /// A server whose tasks are in memory.
+    /// A server that keeps tasks in memory.
     pub(crate) fn start() -> Self {
         Self::begin_with(Duration::from_millis(20), |_| "memory:".into())
     }
 
-    /// A server whose tasks outlast it; a step of its tools takes `step`.
+    /// A server with a store file. A step of its tools takes `step`.
     pub(crate) fn with_store(step: Duration) -> Self {
         Self::begin_with(step, store)
     }
@@ -51,29 +51,29 @@ impl Server {
         }
     }
 
-    /// Where its tasks are, if they outlast it.
+    /// The URL of the store file.
     pub(crate) fn store(&self) -> String {
         store(self.home.path())
     }
 
-    /// Kills it in the middle of whatever it does.
+    /// Kills the server.
     pub(crate) fn kill(&mut self) {
         self.process.end();
     }
 
-    /// Starts it again on the same store and the same port.
+    /// Starts the server again with the same store and port.
     pub(crate) fn start_again(&mut self) {
         let address = self.process.authority();
         self.process = serve(self.home.path(), address, &self.store(), self.step);
         assert_eq!(self.process.url(), self.url);
     }
 
-    /// Runs `outlast` with `words`; `{}` among them is our URL.
+    /// Runs `outlast` with `words`. `{}` is replaced by the URL of the server.
     pub(crate) fn run(&self, words: &[&str]) -> Said {
         self.run_with(words, None)
     }
 
-    /// The same with a person who types `typed`.
+    /// The same with `typed` as the input.
     pub(crate) fn run_with(&self, words: &[&str], typed: Option<&str>) -> Said {
         let stdin = match typed {
             Some(_) => Stdio::piped(),
@@ -86,12 +86,12 @@ impl Server {
         child.wait_with_output().expect("it ends").into()
     }
 
-    /// Begins to run `outlast` with `words`, and lets the test see what it says and type meanwhile.
+    /// Starts `outlast` with `words`. The test can read its output and type while it runs.
     pub(crate) fn begin(&self, words: &[&str]) -> Running {
         Running::new(self.spawn(words, Stdio::piped()))
     }
 
-    /// `outlast` with `words`.
+    /// The command `outlast` with `words`.
     pub(crate) fn command(&self, words: &[&str]) -> Command {
         let words = words.iter().map(|word| match *word {
             "{}" => self.url.as_str(),
@@ -112,10 +112,10 @@ impl Server {
     }
 }
 
-/// A command that runs.
+/// A running command.
 pub(crate) struct Running {
     child: Child,
-    /// Lines of its standard error.
+    /// The lines of its standard error.
     lines: Receiver<String>,
     err: String,
 }
@@ -136,7 +136,7 @@ impl Running {
         let (tell, lines) = mpsc::channel();
         std::thread::spawn(move || {
             for line in stderr.lines().map_while(Result::ok) {
-                // The test is over.
+                // The test has ended.
                 let Ok(()) = tell.send(line) else { return };
             }
         });
@@ -147,7 +147,7 @@ impl Running {
         }
     }
 
-    /// Waits until it has said `text` on its standard error.
+    /// Waits until its standard error contains `text`.
     pub(crate) fn until(&mut self, text: &str) {
         loop {
             let line = self.lines.recv_timeout(PATIENCE);
@@ -159,7 +159,7 @@ impl Running {
         }
     }
 
-    /// Presses Ctrl-C.
+    /// Sends SIGINT, like Ctrl-C.
     pub(crate) fn interrupt(&self) {
         let pid = Pid::from_child(&self.child);
         kill_process(pid, Signal::INT).expect("it runs");
@@ -175,7 +175,7 @@ impl Running {
         loop {
             match self.lines.recv_timeout(PATIENCE) {
                 Ok(line) => self.hear(&line),
-                // Its standard error is closed: it ends.
+                // Its standard error is closed, so it ends.
                 Err(RecvTimeoutError::Disconnected) => break,
                 Err(RecvTimeoutError::Timeout) => panic!("it does not end: {}", self.err),
             }
@@ -198,7 +198,7 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // Gone already is as good as ended.
+        // The process may have ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

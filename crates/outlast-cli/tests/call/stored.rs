@@ -1,11 +1,12 @@
-//! A server with a store: exit codes that are the same at both, a server that is killed and comes back, shortened ids.
+//! A server with a store file: exit codes that are the same for both, a server that is killed and
+//! restarted, shortened ids.
 
 use std::time::Duration;
 
 use crate::stage::{Said, Server};
 
 impl Server {
-    /// The same words for the task in the store and at the server.
+    /// Runs the same command for the task in the store and at the server.
     fn at_both(&self, words: &[&str], task: &str) -> [Said; 2] {
         let store = self.store();
         let at_store = [words, &["--store", &store, task]].concat();
@@ -13,7 +14,7 @@ impl Server {
         [self.run(&at_store), self.run(&at_server)]
     }
 
-    /// Calls a tool and leaves its task.
+    /// Calls a tool and detaches its task.
     fn leave(&self, words: &[&str]) -> String {
         let said = self.run(&[&["call", "--as", "v1", "--detach", "{}"], words].concat());
         assert_eq!(said.code, Some(0), "{}", said.err);
@@ -28,7 +29,7 @@ fn exit_codes_are_the_same_in_a_store_and_at_a_server() {
     let counted = server.leave(&["countdown", "from=1"]);
     let cancelled = server.leave(&["countdown", "from=1000"]);
     server.run(&["tasks", "cancel", "--as", "v1", "{}", &cancelled]);
-    // They end at the server before they are looked at in the store.
+    // The tasks end at the server before they are read in the store.
     for (task, code) in [(&flaky, 7), (&counted, 0), (&cancelled, 8)] {
         let waited = server.run(&["tasks", "result", "--as", "v1", "{}", task]);
         assert_eq!(waited.code, Some(code), "{}", waited.err);

@@ -1,9 +1,9 @@
-//! What a person at a terminal sees.
+//! The output on a terminal.
 
 use crate::stage::Server;
 use outlast_testkit::Pty;
 
-/// What a terminal of so many columns shows of a call.
+/// The output of a call on a terminal with this number of columns.
 fn shown(columns: u16, variables: &[(&str, &str)], call: &[&str]) -> String {
     let server = Server::start();
     let mut command = server.command(&[&["call", "--as", "v1", "{}"], call].concat());

@@ -1,4 +1,4 @@
-//! A reader of a document: a home directory, and a terminal in which the commands of the document run.
+//! Runs the commands of a document: in its own home directory, on a terminal.
 
 use std::net::TcpListener;
 use std::path::PathBuf;
@@ -10,11 +10,11 @@ use tempfile::TempDir;
 
 use crate::expected::Ids;
 
-/// The address of the documents. Each reader has another port.
+/// The address in the documents. Each document gets another port.
 const ADDRESS: &str = "127.0.0.1:8040";
-/// The home directory of the documents.
+/// The home directory in the documents.
 const HOME: &str = "/home/ada";
-/// More than any command takes on a busy machine.
+/// Longer than any command takes on a busy machine.
 const LIMIT: Duration = Duration::from_secs(120);
 const COLUMNS: u16 = 200;
 
@@ -33,7 +33,7 @@ impl Reader {
         std::fs::create_dir(&programs).expect("it is writable");
         let outlast = env!("CARGO_BIN_EXE_outlast");
         std::os::unix::fs::symlink(outlast, programs.join("outlast")).expect("it is writable");
-        // In place of the server that the documents start with npx: a test has no network.
+        // Replaces the server that the documents start with npx, because a test has no network.
         let everything = example("everything");
         std::os::unix::fs::symlink(everything, programs.join("npx")).expect("it is writable");
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
@@ -50,7 +50,7 @@ impl Reader {
         std::fs::write(self.home.path().join(name), text).expect("it is writable");
     }
 
-    /// Runs a command of the document at `at`, and compares what it prints.
+    /// Runs a command of the document at `at`, and compares its output.
     pub(crate) fn run(&mut self, at: &str, line: &str, printed: &[String]) {
         let mut words = self.words(line);
         assert_eq!(
@@ -104,7 +104,7 @@ impl Reader {
         self.servers.clear();
     }
 
-    /// The words of a command line, with the address, the ids and the files of this reader.
+    /// Splits a command line into words, with the address, ids and files of this run.
     fn words(&self, line: &str) -> Vec<String> {
         let line = line.replace(ADDRESS, &self.address);
         let mut words = Vec::new();
@@ -149,7 +149,7 @@ impl Reader {
         command
     }
 
-    /// What was printed, as the document would show it.
+    /// The output as the document would show it.
     fn shown(&self, seen: &str) -> String {
         let text = without_escapes(seen).replace('\r', "\n");
         let home = self.home.path().display().to_string();

@@ -2,22 +2,22 @@
 
 use std::collections::BTreeMap;
 
-/// The ids in a document, by their first letters, and those of this run as far as they were printed.
+/// The ids in a document, by their first letters, and the ids of this run that replace them.
 #[derive(Default)]
 pub(crate) struct Ids(BTreeMap<String, String>);
 
-/// How much of an id is compared: as much as `outlast` shows where space is short.
+/// How many letters of an id are compared: as many as `outlast` shows if there is little space.
 const ID_LETTERS: usize = 8;
 
 impl Ids {
-    /// A word of the document with the id of this run in place of the document's, as long as the document's.
+    /// Replaces an id of the document by the id of this run, cut to the same length.
     pub(crate) fn real<'a>(&'a self, word: &'a str) -> &'a str {
         let known = word.get(..ID_LETTERS).and_then(|begin| self.0.get(begin));
         let known = known.filter(|_| is_id(word));
         known.map_or(word, |known| known.get(..word.len()).unwrap_or(known))
     }
 
-    /// Whether `printed` has all `lines`, in this order; other lines may be between them.
+    /// Checks that `printed` contains all `lines`, in this order. Other lines may be between them.
     pub(crate) fn all_found(&mut self, lines: &[String], printed: &str) -> Result<(), String> {
         let mut rest = printed.lines();
         for line in lines {
@@ -34,7 +34,7 @@ impl Ids {
         let mut words = expected.split_whitespace().peekable();
         while let Some(word) = words.next() {
             if word == "…" {
-                // It stands for any words until the next word of the line.
+                // It matches any words until the next word of the line.
                 let Some(next) = words.next() else {
                     break;
                 };
@@ -74,7 +74,7 @@ impl Ids {
     }
 }
 
-/// Whether a word is a task id, in full or shortened.
+/// Whether a word is a task id, whole or shortened.
 fn is_id(word: &str) -> bool {
     let letters = word.bytes();
     [ID_LETTERS, 26].contains(&word.len())

@@ -1,7 +1,7 @@
-//! The documents are true: their commands run and print what the documents show, their links lead to files, and the
-//! messages that they quote exist. `cargo test --doc` compiles their Rust code.
+//! Checks the documents: their commands run and print what the documents show, their links lead to
+//! files, and the messages that they quote exist. `cargo test --doc` compiles their Rust code.
 //!
-//! A block of code says by its language what happens to it:
+//! The language of a code block decides what happens to it:
 //!
 //! | language | what the test does |
 //! |---|---|
@@ -11,8 +11,8 @@
 //! | any language after `<!-- file: NAME -->` | writes the file for the commands that follow |
 //! | `rust`, `toml`, `json`, `text` | nothing |
 //!
-//! In an expected line, `…` stands for any text, ids and long numbers may differ, and the width of columns does not
-//! count. A command that cannot run here is in [`NOT_RUN`] with a reason.
+//! In an expected line, `…` matches any text, ids and long numbers may differ, and the width of
+//! columns is ignored. A command that cannot run here is in [`NOT_RUN`] with a reason.
 
 #![cfg(unix)]
 
@@ -26,7 +26,7 @@ use std::path::{Path, PathBuf};
 use commands::Reader;
 use markdown::{Block, blocks};
 
-/// Commands that do not run in this test: how they begin, and why.
+/// Commands that do not run in this test: their prefix, and the reason.
 const NOT_RUN: [(&str, &str); 9] = [
     ("cargo ", "builds or tests the workspace; CI runs it"),
     ("claude mcp add", "changes the configuration of Claude Code"),
@@ -59,7 +59,7 @@ fn root() -> PathBuf {
     crates.canonicalize().expect("the workspace exists")
 }
 
-/// The documents: their paths from the root, and their text.
+/// The documents: their paths relative to the root, and their text.
 fn documents() -> Vec<(String, String)> {
     let mut paths = vec!["README.md".to_owned(), "CONTRIBUTING.md".to_owned()];
     let folder = std::fs::read_dir(root().join("docs")).expect("there is a folder docs");
@@ -94,7 +94,7 @@ fn commands_print_what_the_documents_show() {
     assert!(unused.is_empty(), "no document has {unused:?}");
 }
 
-/// Does what a reader of `path` does with a block.
+/// Executes a code block of `path`.
 fn follow(
     path: &str,
     block: &Block,
@@ -186,7 +186,7 @@ fn messages_quoted_in_troubleshooting_exist() {
     assert!(checked > 20, "{checked}");
 }
 
-/// The source of all crates, with string literals in one piece, and the snapshot of the messages.
+/// The source of all crates, with joined string literals, and the snapshot of the messages.
 fn sources() -> String {
     let mut text = String::new();
     let mut folders = vec![root().join("crates")];

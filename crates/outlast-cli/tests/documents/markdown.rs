@@ -1,13 +1,13 @@
-//! Blocks of code in Markdown.
+//! Code blocks in Markdown.
 
 /// A block between two lines of three backticks.
 pub(crate) struct Block {
-    /// What follows the first backticks.
+    /// The text after the opening backticks.
     pub(crate) language: String,
     pub(crate) text: String,
-    /// Where it begins.
+    /// The number of its first line.
     pub(crate) line: usize,
-    /// The comment on the line before it, without its marks.
+    /// The text of the comment on the line before it.
     comment: String,
 }
 

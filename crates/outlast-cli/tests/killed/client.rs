@@ -1,27 +1,28 @@
-//! What a client does on its way to a state of its call, and what it finds when the gateway is back.
+//! The actions of a client before and after the gateway is killed.
 
 use std::time::Duration;
 
 use outlast_testkit::mcp::caller::{self, Caller, Ending, Kind};
 use serde_json::{Value, json};
 
-/// A call whose client was cut off, and how its client would go on.
+/// How a client whose call was interrupted continues.
 pub(crate) enum Thread {
-    /// By the name of a task or a ticket.
+    /// With the name of a task or a ticket.
     Task(Value),
-    /// It was told of no task, and can only look for one.
+    /// The client knows no task, and can only list tasks.
     Nothing,
-    /// By a retry with answers: the params of the call, and the answer that wants them.
+    /// With a retry and input responses: the params of the call, and the result with the input
+    /// requests.
     Retry(Value, Value),
 }
 
-/// The task that an answer names.
+/// The task that a response names.
 pub(crate) fn task_in(answer: &Value) -> Option<Value> {
     let task = caller::task_in(answer)?;
     Some(json!({ "taskId": task }))
 }
 
-/// How a task stands, in the words of whoever asks.
+/// The status of a task, in the words of the client's generation.
 pub(crate) async fn status(caller: &mut Caller, task: &Value) -> String {
     let got = if caller.kind.has_tasks() {
         caller.request("tasks/get", task.clone()).await
@@ -32,7 +33,7 @@ pub(crate) async fn status(caller: &mut Caller, task: &Value) -> String {
     got.to_string()
 }
 
-/// Looks until a task stands so.
+/// Polls until a task has this status.
 pub(crate) async fn until(caller: &mut Caller, task: &Value, word: &str) {
     let mut said = String::new();
     for _ in 0..1_500 {
@@ -45,11 +46,11 @@ pub(crate) async fn until(caller: &mut Caller, task: &Value, word: &str) {
     panic!("{task} is not {word} but {said}");
 }
 
-/// The names of all tasks that the client can find.
+/// The names of all tasks that the client can list.
 pub(crate) async fn found(caller: &mut Caller) -> Vec<Value> {
     let all = match caller.kind {
         Kind::V1 => caller.request("tasks/list", json!({})).await["result"].clone(),
-        // There is no list (BR-LT-2).
+        // V2 has no list (BR-LT-2).
         Kind::V2 => return Vec::new(),
         Kind::PlainLegacy | Kind::PlainModern => {
             let status = json!({ "name": "task_status", "arguments": {} });
@@ -61,7 +62,7 @@ pub(crate) async fn found(caller: &mut Caller) -> Vec<Value> {
     tasks.iter().map(name).collect()
 }
 
-/// Drives a task to its end.
+/// Answers and polls a task until its end.
 pub(crate) async fn end_of(caller: &mut Caller, task: &Value) -> Ending {
     let begun = match caller.kind {
         Kind::V1 => json!({ "result": { "task": task } }),

@@ -1,12 +1,12 @@
-//! `kill -9` of the gateway in every state of a call, for every kind of client and server: what is promised is there when it
-//! comes back, and nothing ran twice that may not (issue point 6).
+//! `kill -9` of the gateway in every state of a call, for every kind of client and server. After
+//! the restart every guarantee holds, and no call ran twice that may not (issue point 6).
 //!
-//! The clients are those of the gateway's own tests; the gateway is the real program with its SQLite store, the server a
-//! process on a pipe or at a URL.
+//! The clients are those of the gateway's own tests. The gateway is the real program with its
+//! SQLite store. The server is a process on a pipe or at a URL.
 
 #![expect(
     clippy::unwrap_used,
-    reason = "a test may stop where its stage is not as it should be"
+    reason = "a failed setup stops the test"
 )]
 
 #[path = "../../../outlast/tests/gateway/cell.rs"]

@@ -1,4 +1,4 @@
-//! A gateway that can be killed, and a server that writes down how often its tools were run.
+//! The harness: a gateway that can be killed, and a server that records the calls of its tools.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -15,15 +15,15 @@ use crate::gateway::Gateway;
 
 pub(crate) struct Place {
     home: TempDir,
-    /// What `outlast serve` is told.
+    /// The arguments of `outlast serve`.
     words: Vec<String>,
     gateway: Option<Gateway>,
-    /// The server, where it is not the gateway's child.
+    /// The server, if it is not a child of the gateway.
     _server: Option<ServerProcess>,
 }
 
 impl Place {
-    /// A gateway that stores calls after `grace` milliseconds.
+    /// A gateway with a grace period of `grace` milliseconds.
     pub(crate) fn new(cell: Cell, grace: u64) -> Self {
         let home = TempDir::new().unwrap();
         let folder = home.path().to_str().unwrap().to_owned();
@@ -68,7 +68,7 @@ impl Place {
         self.gateway = Some(Gateway::start(self.home.path(), address, &words, 1));
     }
 
-    /// Kills the gateway, and starts it again where it was.
+    /// Kills the gateway, and starts it again at the same address.
     pub(crate) fn kill_and_start(&mut self) {
         let address = self.gateway.take().unwrap().kill();
         self.start(&address);
@@ -86,17 +86,17 @@ impl Place {
         }
     }
 
-    /// Lets every run go on.
+    /// Lets every call continue.
     pub(crate) fn go(&self) {
         std::fs::write(self.file("go"), "").unwrap();
     }
 
-    /// How often a tool was run.
+    /// The number of calls of a tool.
     pub(crate) fn runs(&self) -> usize {
         self.lines("runs")
     }
 
-    /// Waits until tools were run so often.
+    /// Waits for this number of calls.
     pub(crate) async fn until_runs(&self, runs: usize) {
         for _ in 0..3_000 {
             if self.runs() >= runs {
@@ -107,7 +107,7 @@ impl Place {
         panic!("it was run {} times", self.runs());
     }
 
-    /// Whether a run has got its answer.
+    /// Whether a call has received its input response.
     pub(crate) fn is_answered(&self) -> bool {
         self.lines("answers") > 0
     }

@@ -1,4 +1,4 @@
-//! Which cases are played: a few in the default run, all of them by `cargo xtask soak gateway`.
+//! The cases that are run: a few by default, all of them by `cargo xtask soak gateway`.
 
 use outlast_testkit::mcp::caller::Kind;
 use outlast_testkit::mcp::entrance::{WAYS, Way};
@@ -61,7 +61,8 @@ async fn a_kill_of_the_gateway_keeps_what_it_promised_where_most_is_at_stake() {
 async fn a_kill_of_the_gateway_keeps_what_it_promised_in_every_state_of_every_cell() {
     let mut cases = Vec::new();
     for cell in Cell::all() {
-        // Where the client comes in is nothing that a kill could change: what it finds is in the store.
+        // The transport of the client makes no difference to a kill, because everything is in the
+        // store.
         if cell.front == Way::Pipe {
             continue;
         }
@@ -96,5 +97,5 @@ async fn a_kill_of_the_gateway_keeps_what_it_promised_in_every_state_of_every_ce
     fail_if_wrong(&played);
 }
 
-/// How many gateways there are at a time.
+/// The number of gateways that run at the same time.
 const AT_ONCE: usize = 6;

@@ -1,4 +1,5 @@
-//! The states of a call in which the gateway is killed, how a client gets there, and what it must find afterwards.
+//! The states of a call in which the gateway is killed, how a client reaches them, and the expected
+//! result.
 
 use std::time::Duration;
 
@@ -12,7 +13,7 @@ use crate::place::Place;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum State {
-    /// The server runs it, and nobody was told of a task.
+    /// The server runs it, and no client has a handle.
     Unstored,
     Working,
     Asked,
@@ -40,17 +41,17 @@ impl State {
     }
 }
 
-/// One call that is cut off.
+/// One interrupted call.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Case {
     pub(crate) cell: Cell,
     pub(crate) state: State,
-    /// Whether the tool says that it only reads.
+    /// Whether the tool is read-only.
     pub(crate) may_repeat: bool,
 }
 
 impl Case {
-    /// Begins a call, kills the gateway in the state, and looks at what becomes of it.
+    /// Starts a call, kills the gateway in the state, and checks the result.
     pub(crate) async fn play(self) {
         // Long enough that nothing is stored, or so short that everything is.
         let grace = if self.state == State::Unstored {
@@ -88,7 +89,8 @@ impl Case {
         let kind = self.cell.client;
         match self.state {
             State::Unstored => {
-                // What is asked for as a task is stored before the server hears of it: there is no such state.
+                // A call that requests a task is stored before the server receives it, so this
+                // state does not exist.
                 if kind != Kind::V1 {
                     place.until_runs(1).await;
                 }
@@ -96,7 +98,7 @@ impl Case {
             }
             State::Asked if kind == Kind::PlainLegacy => {
                 caller.until_told("elicitation/create").await;
-                // Until its grace window is over, too.
+                // Also longer than its grace period.
                 tokio::time::sleep(Duration::from_millis(1_000)).await;
                 self.until_attached().await;
                 return Thread::Nothing;
@@ -106,7 +108,7 @@ impl Case {
         let mut begun = caller.answer_to(id).await;
         let is_asked = begun["result"]["resultType"] == "input_required";
         match self.state {
-            // Asked before there is a task, or without any.
+            // The input request comes before the task, or without one.
             State::Asked if is_asked => return Thread::Retry(params, begun),
             State::Answered if is_asked => {
                 begun = caller.retry(params, &begun["result"]).await;
@@ -128,7 +130,8 @@ impl Case {
         Thread::Task(task)
     }
 
-    /// Waits until the gateway has stored where the server's task is, which the server makes when its own patience is over.
+    /// Waits until the gateway has stored the handle of the server's task, which the server creates
+    /// after its own grace period.
     async fn until_attached(self) {
         if self.cell.fate(self.may_repeat) == Fate::GoesOn {
             tokio::time::sleep(Duration::from_millis(2_500)).await;
@@ -141,7 +144,7 @@ impl Case {
         }
         let fate = self.fate(&thread);
         if self.state == State::Answered {
-            // Whatever is asked is asked by a new attempt.
+            // Input requests now come from a new attempt.
             caller.answers = match fate {
                 Fate::RunsAgain => accepting,
                 _ => |method, _| panic!("{method} was answered before"),
@@ -162,25 +165,27 @@ impl Case {
             }
             (fate, ended) => panic!("{fate:?} was promised, and it ended with {ended:?}"),
         }
-        // Long enough for a run that nobody asked for.
+        // Long enough for a second call, which would be an error.
         tokio::time::sleep(Duration::from_millis(500)).await;
         assert_eq!(place.runs(), runs, "runs");
     }
 
-    /// What is promised of a call in this state.
+    /// The guaranteed result of a call in this state.
     fn fate(self, thread: &Thread) -> Fate {
         let Cell { server, back, .. } = self.cell;
         match (self.state, thread) {
             (State::Finished, _) => Fate::GoesOn,
-            // A parked call has no task, and a retry never runs it a second time (DESIGN §5, promotion).
+            // A suspended call has no task, and a retry never runs it a second time (DESIGN §5,
+            // promotion).
             (State::Asked, Thread::Retry(..)) => Fate::Unknown,
-            // What a modern server asks without a task outlives the gateway, as long as the server knows what it has asked.
+            // Input requests of a modern server without tasks outlive the gateway, as long as the
+            // server keeps its state.
             (State::Asked, _) if server == Server::PlainModern && back == Way::Http => Fate::GoesOn,
             _ => self.cell.fate(self.may_repeat),
         }
     }
 
-    /// No task was promised, so there is none, or one that ends by the rules; and the gateway works.
+    /// No task was acknowledged, so none exists or it ends by the rules; and the gateway works.
     async fn check_unstored(self, place: &Place, caller: &mut Caller) {
         place.go();
         tokio::time::sleep(Duration::from_millis(500)).await;
@@ -202,7 +207,7 @@ impl Case {
     }
 }
 
-/// Answers the question of a task, and waits until the tool has the answer.
+/// Answers the input request of a task, and waits until the tool has the response.
 async fn answer(caller: &mut Caller, task: &Value, place: &Place) {
     let mut answered = Vec::new();
     for _ in 0..1_500 {
@@ -216,7 +221,7 @@ async fn answer(caller: &mut Caller, task: &Value, place: &Place) {
                 caller.update(&task["taskId"], asks, &mut answered).await;
             }
         } else {
-            // A question that comes as a request is answered while the client listens.
+            // An input request that arrives as a request is answered while the client reads.
             status(caller, task).await;
         }
         tokio::time::sleep(Duration::from_millis(20)).await;

@@ -1,13 +1,13 @@
-//! The cases of wrong usage, by what the user gets wrong.
+//! The cases of invalid usage, by what the user gets wrong.
 
 use std::net::TcpListener;
 
 use crate::sandbox::Sandbox;
 
-/// No program listens on this port: connecting to it is refused.
+/// No program listens on this port, so connections are refused.
 const NOWHERE: &str = "http://127.0.0.1:1/mcp";
 
-/// A task id of the right form, of a task that does not exist.
+/// A valid task id without a task.
 const NO_TASK: &str = "00000000000000000000000000";
 
 pub(crate) fn print_all(sandbox: &Sandbox, found: &mut String) {

@@ -1,8 +1,8 @@
-//! Every help text and the messages of wrong usage, in one file that a person can review:
+//! Every help text and the messages of invalid usage, in one file for review:
 //! `tests/snapshots/messages.txt`.
 //!
-//! `OUTLAST_WRITE_DOCS=1 cargo test -p outlast-cli --test messages` rewrites it. Read the difference as a user
-//! would: does each message say what happened, to what, and what to do next?
+//! `OUTLAST_WRITE_DOCS=1 cargo test -p outlast-cli --test messages` writes it. Review the
+//! difference: does each message say what happened, to what, and what to do next?
 
 #![cfg(target_os = "linux")]
 
@@ -60,7 +60,7 @@ fn help(sandbox: &Sandbox, words: &mut Vec<String>, found: &mut String) {
         .skip(1);
     let names = commands
         .take_while(|line| line.starts_with("  "))
-        // A description that is wrapped is indented further.
+        // A wrapped description is indented further.
         .filter(|line| !line.starts_with("   "))
         .filter_map(|line| line.split_whitespace().next());
     for name in names.filter(|name| *name != "help") {

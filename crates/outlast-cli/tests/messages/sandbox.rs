@@ -1,4 +1,5 @@
-//! A home directory of its own, in which `outlast` runs, and the replacement of what differs from run to run.
+//! A separate home directory in which `outlast` runs, and the replacement of text that differs from
+//! run to run.
 
 use std::cell::RefCell;
 use std::path::Path;
@@ -12,7 +13,7 @@ use tempfile::TempDir;
 
 pub(crate) struct Sandbox {
     home: TempDir,
-    /// What is replaced in every output, and by what.
+    /// The replacements in every output.
     replaced: RefCell<Vec<(String, String)>>,
 }
 
@@ -50,7 +51,8 @@ impl Sandbox {
         server
     }
 
-    /// Runs `outlast` to its end: the command, its output, its error output and its exit code.
+    /// Runs `outlast` to its end. Returns the command, its output, its error output and its exit
+    /// code.
     pub(crate) fn run(&self, args: &[&str]) -> String {
         let mut command = self.command(args);
         let child = command
@@ -64,7 +66,7 @@ impl Sandbox {
         std::thread::spawn(move || send.send(child.wait_with_output()));
         let Ok(output) = ended.recv_timeout(LIMIT) else {
             let pid = i32::try_from(id).ok().and_then(Pid::from_raw);
-            // It may have ended in this moment.
+            // The process may have ended just now.
             let _ = kill_process(pid.expect("a child has an id"), Signal::KILL);
             panic!("outlast {args:?} has not ended after {} s", LIMIT.as_secs());
         };
@@ -135,12 +137,12 @@ fn shown_word(word: &str) -> String {
     }
 }
 
-/// A slow machine prints such lines, a quick one does not.
+/// Whether a line is printed on slow machines only.
 fn depends_on_time(line: &str) -> bool {
     line.contains("still waiting")
 }
 
-/// An argument as one would type it in a shell.
+/// Quotes an argument as in a shell.
 fn quoted(arg: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=@,".contains(c);
     if !arg.is_empty() && arg.chars().all(plain) {
@@ -152,5 +154,5 @@ fn quoted(arg: &str) -> String {
 
 const TASK_ID_LETTERS: usize = 26;
 
-/// More than any command takes on a busy machine.
+/// Longer than any command takes on a busy machine.
 const LIMIT: Duration = Duration::from_secs(120);

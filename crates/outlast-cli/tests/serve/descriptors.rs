@@ -1,4 +1,4 @@
-//! A gateway with few file descriptors: connections never take those of the store.
+//! A gateway with few file descriptors: connections never use those of the store.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -11,9 +11,9 @@ use tempfile::TempDir;
 
 use crate::gateway::Gateway;
 
-/// A gateway that starts with these limits of open files.
+/// Starts a gateway with these limits of open files.
 fn start(home: &std::path::Path, soft: u64, hard: u64) -> Gateway {
-    // Every call becomes a task at once.
+    // Every call becomes a task immediately.
     let config = serde_json::json!({ "mcpServers": {
         "behind": { "command": example("behind"), "outlast": { "task": "always" } },
     } });
@@ -33,7 +33,7 @@ fn start(home: &std::path::Path, soft: u64, hard: u64) -> Gateway {
     }
 }
 
-/// A connection on which requests can be sent one after the other.
+/// A connection for consecutive requests.
 struct Connection(BufReader<TcpStream>, String);
 
 impl Connection {
@@ -44,7 +44,7 @@ impl Connection {
         Self(BufReader::new(stream), gateway.authority().to_owned())
     }
 
-    /// The status and the body of the answer.
+    /// Sends a request and returns the status and the body of the response.
     fn ask(&mut self, method: &str, path: &str, headers: &str, body: &str) -> (u16, String) {
         let Self(stream, authority) = self;
         let length = body.len();
@@ -112,12 +112,12 @@ fn the_soft_limit_is_raised_and_connections_leave_the_store_its_descriptors() {
     assert_eq!(limits[3..5], ["72", "72"]);
     let mut served = Connection::open(&gateway);
     assert_eq!(served.ask("GET", "/healthz", "", "").0, 200);
-    // Far more than descriptors.
+    // Far more connections than descriptors.
     let flood: Vec<_> = (0..200).map(|_| Connection::open(&gateway)).collect();
     until("all connections are in use", || !ready(&gateway).0);
     let (_, why) = ready(&gateway);
     assert_eq!(why, "not ready: all 32 connections are in use\n");
-    // One that is served is served to the end, and its tasks are stored.
+    // A connection that is served works to its end, and its tasks are stored.
     let token = gateway.token();
     let tasks: Vec<_> = (0..3).map(|_| served.task(&token)).collect();
     assert_eq!(served.ask("GET", "/healthz", "", "").0, 200);
@@ -150,13 +150,13 @@ fn a_gateway_without_a_free_descriptor_is_not_ready_and_recovers() {
             .current
             .expect("a limit before")
     };
-    // Below what is open: nothing more can be.
+    // Below the number of open files: no more can be opened.
     let before = limit(4);
     let (status, why) = served.ask("GET", "/readyz", "", "");
     assert_eq!(status, 503);
     assert_eq!(why, "not ready: no file descriptor is free (limit: 4)\n");
     assert_eq!(served.ask("GET", "/healthz", "", "").0, 200);
-    // Connections that cannot be accepted wait, and the listener survives them.
+    // Connections that cannot be accepted wait, and the listener continues.
     let mut waiting = Connection::open(&gateway);
     std::thread::sleep(Duration::from_millis(200));
     limit(before);

@@ -1,4 +1,4 @@
-//! A gateway as a process that can be killed, with a home of its own.
+//! A gateway as a process that can be killed, with its own home directory.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -8,14 +8,14 @@ use std::process::{Command, Output, Stdio};
 
 use outlast_testkit::{ServerProcess, example};
 
-/// A gateway, with a home of its own, until it is dropped.
+/// A gateway until it is dropped.
 pub(crate) struct Gateway {
     pub(crate) process: ServerProcess,
     pub(crate) home: PathBuf,
 }
 
 impl Gateway {
-    /// Starts a gateway that prints so many URLs.
+    /// Starts a gateway that prints this number of URLs.
     pub(crate) fn start(home: &Path, address: &str, words: &[&str], urls: usize) -> Self {
         let mut command = outlast(home);
         command.args(["serve", "--http", address]).args(words);
@@ -30,13 +30,13 @@ impl Gateway {
         self.process.urls()
     }
 
-    /// Before the sample server without tasks.
+    /// A gateway for the sample server without tasks.
     pub(crate) fn before_one(home: &Path, address: &str) -> Self {
         let behind = example("behind");
         Self::start(home, address, &["--", behind.to_str().expect("a path")], 1)
     }
 
-    /// What it has logged.
+    /// The log so far.
     pub(crate) fn log(&self) -> String {
         std::fs::read_to_string(self.home.join(LOG)).expect("a log")
     }
@@ -49,7 +49,7 @@ impl Gateway {
             .to_owned()
     }
 
-    /// Runs `outlast` with `words` and the token; `{}` among them is our first URL.
+    /// Runs `outlast` with `words` and the token. `{}` is replaced by the first URL.
     pub(crate) fn run(&self, words: &[&str]) -> Output {
         let words = words.iter().map(|word| match *word {
             "{}" => self.process.url(),
@@ -70,7 +70,7 @@ impl Gateway {
         out.trim().to_owned()
     }
 
-    /// What a plain GET answers: the head and the body.
+    /// Sends a GET request and returns the head and the body.
     pub(crate) fn get(&self, path: &str) -> (String, String) {
         let authority = self.authority();
         let mut stream = TcpStream::connect(authority).expect("it listens");
@@ -87,7 +87,7 @@ impl Gateway {
         self.process.authority()
     }
 
-    /// Kills it as `kill -9` does, and returns where it listened.
+    /// Kills the gateway like `kill -9`, and returns its address.
     pub(crate) fn kill(self) -> String {
         let authority = self.authority().to_owned();
         self.process.kill();
@@ -105,7 +105,7 @@ pub(crate) fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// Where a gateway writes what it has to say, after what those before it said.
+/// Opens the log file for appending.
 fn log(home: &Path) -> File {
     let mut options = File::options();
     let file = options.create(true).append(true).open(home.join(LOG));

@@ -1,4 +1,4 @@
-//! What a gateway logs, and what it never does.
+//! What a gateway logs, and what it must never log.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -10,7 +10,7 @@ use tempfile::TempDir;
 
 use crate::gateway::{Gateway, outlast, text};
 
-/// What must not be told. Each place has its own ending, so that a leak says where it is from.
+/// Text that must not be logged. Each source adds its own suffix, so that a leak names its source.
 const SECRET: &str = "hunter2-";
 
 /// The default level and the audit trail.
@@ -20,7 +20,7 @@ fn secret(place: &str) -> String {
     format!("{SECRET}{place}")
 }
 
-/// A file of servers, each with a secret, and one more for a client.
+/// Writes a configuration file whose servers each have a secret, and a token file.
 fn write_files(home: &std::path::Path, web: &str) {
     let config = json!({ "mcpServers": {
         "child": { "command": example("behind"), "args": ["--key", secret("argument")], "env": { "KEY": secret("environment") } },
@@ -35,7 +35,7 @@ fn write_files(home: &std::path::Path, web: &str) {
     std::fs::write(home.join("tokens.json"), tokens.to_string()).expect("it is written");
 }
 
-/// Everything that a client does that may go into a log.
+/// Performs everything that a client does and that may be logged.
 fn visit(gateway: &Gateway, home: &std::path::Path) {
     let call = |server: usize, token: &str, words: &[&str]| {
         let (url, rest) = (gateway.urls()[server].as_str(), &words[1..]);
@@ -77,7 +77,8 @@ fn visit(gateway: &Gateway, home: &std::path::Path) {
     post(gateway, "/mcp/child", &ada, &headers, &odd.to_string());
 }
 
-/// Sends something by hand to the endpoint at `path`, with headers of its own and some that only this test sends.
+/// Sends a raw request to the endpoint at `path`, with the given headers and some that only this
+/// test sends.
 fn post(
     gateway: &Gateway,
     path: &str,
@@ -126,7 +127,7 @@ fn no_secret_and_nothing_that_was_said_is_in_the_log() {
         ];
         let gateway = Gateway::start(home.path(), "127.0.0.1:0", &words, 3);
         visit(&gateway, home.path());
-        // The last is told when the process knows of it.
+        // The last line is written when the process handles the end.
         until("the log is complete", || {
             gateway.log().contains("unknown session")
         });
@@ -134,7 +135,7 @@ fn no_secret_and_nothing_that_was_said_is_in_the_log() {
     let log = std::fs::read_to_string(home.path().join("stderr")).expect("a log");
     let lines: Vec<_> = log.lines().filter(|line| line.contains(SECRET)).collect();
     assert!(lines.is_empty(), "{lines:#?}");
-    // It is not empty, either: what a person needs is there, in both formats.
+    // The log is not empty: it contains what an operator needs, in both formats.
     for told in [
         "connected",
         "created",
@@ -160,7 +161,8 @@ fn no_request_writes_a_line_unless_the_audit_trail_is_switched_on() {
     let home = TempDir::new().expect("a folder");
     let behind = example("behind");
     let behind = ["--", behind.to_str().expect("a path")];
-    // What is written for two tasks and three refused requests; the connection to the server is there before.
+    // The lines for two tasks and three refused requests. The connection to the server exists
+    // before.
     let written = |filter: &[&str]| {
         let words = [filter, &behind].concat();
         let gateway = Gateway::start(home.path(), "127.0.0.1:0", &words, 1);

@@ -1,4 +1,4 @@
-//! `outlast serve` as clients meet it: a process that can be killed, before servers that are processes of their own.
+//! `outlast serve` for clients: a process that can be killed, with servers in separate processes.
 
 #[cfg(target_os = "linux")]
 mod descriptors;
@@ -26,7 +26,7 @@ fn any_server_gets_tasks_and_only_who_has_the_token_comes_in() {
         gateway.said(&["call", "{}", "wait", "ms=10", "--task"]),
         "waited"
     );
-    // One who has tasks needs no tools that stand for them.
+    // A client with tasks gets no ticket tools.
     let tools = gateway.said(&["doctor", "{}"]);
     assert!(
         tools.contains("echo") && !tools.contains("task_wait"),
@@ -79,7 +79,7 @@ fn a_question_of_a_server_on_a_pipe_reaches_the_person_at_the_other_end() {
 
 #[test]
 fn a_kill_loses_no_result_repeats_what_may_be_repeated_and_says_what_is_unknown() {
-    // Promises 1, 2 and 4, through the real binary.
+    // Guarantees 1, 2 and 4, with the real program.
     let home = TempDir::new().expect("a folder");
     let gateway = Gateway::before_one(home.path(), "127.0.0.1:0");
     let task = |gateway: &Gateway, tool: &str, ms: &str| {
@@ -108,16 +108,16 @@ fn a_kill_loses_no_result_repeats_what_may_be_repeated_and_says_what_is_unknown(
 
 #[test]
 fn a_server_that_outlives_a_kill_of_the_gateway_is_gone_before_its_call_runs_again() {
-    // Issue point 6: a new attempt begins after the previous child is gone.
+    // Issue point 6: a new attempt starts after the previous child has ended.
     let home = TempDir::new().expect("a folder");
-    // It does not end with its input, and says if one like it is still there when it begins.
+    // It does not end with its input, and reports if another instance runs when it starts.
     let behind = example("behind");
     let script = format!(
         "for p in $(cat pids 2>/dev/null); do ps -o stat= -p $p | grep -v Z >> met; done; echo $$ >> pids; {}; sleep 600",
         behind.display()
     );
     let start = |address: &str| {
-        // Nobody else starts one.
+        // The test itself starts no other instance.
         let words = ["--name", "deaf", "--no-probe", "--", "sh", "-c", &script];
         Gateway::start(home.path(), address, &words, 1)
     };
@@ -140,19 +140,19 @@ fn a_server_that_outlives_a_kill_of_the_gateway_is_gone_before_its_call_runs_aga
     assert_eq!(pids().len(), 2, "it was begun again");
     let met = std::fs::read_to_string(home.path().join("met"));
     assert_eq!(met.expect("it has looked"), "", "two ran at once");
-    // The end of the test is no kill: nothing is left of it.
+    // The test ends without a kill, so no process may be left.
     terminate(gateway);
     assert!(pids().iter().all(|pid| !lives(pid)));
 }
 
-/// Whether a process runs: one that has ended may still be listed until somebody asks how.
+/// Whether a process runs. One that has ended may be listed until its parent reads its status.
 fn lives(pid: &str) -> bool {
     let shown = Command::new("ps").args(["-o", "stat=", "-p", pid]).output();
     let state = text(&shown.expect("it runs").stdout);
     !state.trim().is_empty() && !state.contains('Z')
 }
 
-/// Stops a gateway as a service manager does.
+/// Stops a gateway like a service manager.
 fn terminate(mut gateway: Gateway) {
     let pid = gateway.process.id().to_string();
     let told = Command::new("kill").args(["-TERM", &pid]).status();
@@ -181,7 +181,7 @@ fn a_server_that_crashes_is_started_again_and_its_neighbour_does_not_notice() {
     assert_eq!(gateway.said(&["call", "{}", "echo", "say=back"]), "back");
     let result = gateway.said(&["tasks", "result", &two, &waits]);
     assert!(result.contains("waited"), "{result}");
-    // What the file says of a tool holds there only.
+    // The file's settings for a tool apply to that server only.
     let never = gateway.run(&["call", "{}", "wait", "ms=1", "--task", "--as", "v1"]);
     assert!(
         text(&never.stderr).contains("does not support task"),
@@ -251,7 +251,7 @@ fn a_gateway_that_is_told_to_stop_lets_work_finish_and_leaves_with_its_servers()
         .status()
         .expect("it runs");
     assert!(told.success());
-    // Until the work is done it says that it stops, and it still lives.
+    // Until the work has ended it reports that it stops, and it still runs.
     until("it drains", || gateway.get("/readyz").0.contains(" 503 "));
     assert_eq!(
         gateway.get("/readyz").1,
@@ -296,7 +296,7 @@ fn a_task_of_a_server_at_a_url_goes_on_when_the_gateway_is_killed() {
             how,
         ];
         let task = gateway.said(&begun);
-        // The demo has made its task, and the gateway has stored where it is.
+        // The demo has created its task, and the gateway has stored its handle.
         std::thread::sleep(Duration::from_millis(1_500));
         let address = gateway.kill();
         let gateway = Gateway::start(home.path(), &address, &upstream, 1);

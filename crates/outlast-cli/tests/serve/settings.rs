@@ -1,4 +1,4 @@
-//! What the configuration file says of servers and owners holds.
+//! The settings of servers and owners in the configuration file apply.
 
 use std::process::{Output, Stdio};
 
@@ -8,7 +8,7 @@ use tempfile::TempDir;
 
 use crate::gateway::{Gateway, outlast, text};
 
-/// A gateway before the sample server with these settings; `all` is said of the whole gateway.
+/// A gateway for the sample server with these settings. `all` applies to the whole gateway.
 fn start(home: &TempDir, settings: &Value, all: &Value) -> Gateway {
     let server = json!({ "command": example("behind"), "outlast": settings });
     let config = json!({ "mcpServers": { "behind": server }, "outlast": all });
@@ -75,7 +75,7 @@ fn an_owner_has_so_many_open_tasks_at_all_servers_together() {
     gateway.said(&long);
     let refused = gateway.run(&long);
     assert!(!refused.status.success(), "{}", told(&refused));
-    // What need not become a task is answered all the same.
+    // A call that does not become a task is still answered.
     let plain = ["call", "{}", "echo", "say=hi", "--no-task"];
     assert_eq!(gateway.said(&plain), "hi");
     let other = as_bob(&gateway, &["call", "wait", "ms=1", "--task"]);

@@ -1,4 +1,4 @@
-//! What is said at the start of a gateway about servers that cannot be reached.
+//! The messages at the start of a gateway about servers that cannot be reached.
 
 use std::io::{Read, Write};
 use std::net::TcpListener;
@@ -9,7 +9,7 @@ use tempfile::TempDir;
 
 use crate::gateway::Gateway;
 
-/// A server that refuses everybody with that status, as long as the test runs; its URL.
+/// A server that refuses every request with `status` until the test ends. Returns its URL.
 fn refusing(status: &'static str) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let url = format!("http://{}/mcp", listener.local_addr().expect("bound"));
@@ -37,7 +37,7 @@ fn a_server_that_cannot_be_reached_is_told_at_the_start_with_a_next_step() {
     } });
     std::fs::write(home.path().join("mcp.json"), config.to_string()).expect("it is written");
     let gateway = Gateway::start(home.path(), "127.0.0.1:0", &["--config", "mcp.json"], 5);
-    // None waits for another.
+    // No server waits for another.
     assert_eq!(gateway.said(&["call", "{}", "echo", "say=hi"]), "hi");
     for (server, next) in [
         ("leaves cannot be reached", "run its command by hand"),

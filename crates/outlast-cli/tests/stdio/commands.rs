@@ -36,7 +36,7 @@ fn the_gateway_command_shows_stops_and_logs() {
     host.leave();
     said(home, &["gateway", "stop"]);
     assert_eq!(run(home, &["gateway", "stop"]).status.code(), Some(1));
-    // The log of the last one is still there.
+    // The log of the last gateway still exists.
     let log = said(home, &["gateway", "logs", "-n", "1"]);
     assert_eq!(log.lines().count(), 1, "{log}");
 }
@@ -79,7 +79,7 @@ fn the_gateway_knows_the_tasks_of_every_owner_by_shortened_ids() {
         "--detach",
     ];
     let task = said(home, &words);
-    // Its owner is the one of the token, not the local user.
+    // Its owner is the principal of the token, not the local user.
     let cancelled = run(home, &["tasks", "cancel", &task[..8]]);
     assert!(cancelled.status.success(), "{}", text(&cancelled.stderr));
     let got = said(home, &["tasks", "get", &task[..8], "--json"]);
@@ -136,7 +136,7 @@ fn demo_drains_on_either_signal_and_the_second_ends_it_at_once() {
     }
 }
 
-/// Checks that a process does not use the 10 s that its calls have.
+/// Checks that a process ends before the 10 s that its calls have.
 fn ends_soon(child: &mut Child) {
     let begun = Instant::now();
     let ended = wait_for_end(child);
@@ -175,7 +175,7 @@ fn an_adopted_file_starts_its_servers_through_the_relay() {
         std::fs::read_to_string(&backup).expect("a backup"),
         original
     );
-    // What the host starts then.
+    // The command that the host then starts.
     let adopted = adopted.replace("// mine", "").replace("},\n  }", "}\n  }");
     let adopted: Value = serde_json::from_str(&adopted).expect("JSON");
     let server = &adopted["servers"]["behind"];

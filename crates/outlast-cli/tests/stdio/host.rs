@@ -1,4 +1,4 @@
-//! A host's end of a relay, and the program as a command.
+//! The host side of a relay, and helpers to run `outlast`.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -10,7 +10,7 @@ use outlast_testkit::{example, until};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
-/// A host's end of a relay.
+/// The host side of a relay.
 pub(crate) struct Host {
     child: Child,
     stdin: Option<ChildStdin>,
@@ -26,12 +26,12 @@ impl Host {
         Self::with(home, &["--", behind.to_str().expect("a path")])
     }
 
-    /// The host of a relay that is started with these words.
+    /// A host with a relay that is started with these arguments.
     pub(crate) fn with(home: &Path, words: &[&str]) -> Self {
         Self::from(outlast(home).arg("stdio").args(words))
     }
 
-    /// The host of the relay that `command` starts.
+    /// A host with the relay that `command` starts.
     pub(crate) fn from(command: &mut Command) -> Self {
         let mut child = command
             .stdin(Stdio::piped())
@@ -67,7 +67,7 @@ impl Host {
         host
     }
 
-    /// Sends a request and waits for its answer.
+    /// Sends a request and waits for its response.
     pub(crate) fn ask(&mut self, method: &str, params: Value) -> Value {
         let id = self.send(method, params);
         self.answer(id)
@@ -81,7 +81,7 @@ impl Host {
         id
     }
 
-    /// Waits for the answer to a request.
+    /// Waits for the response to a request.
     pub(crate) fn answer(&mut self, id: i64) -> Value {
         let is_answer = |message: &Value| message["id"] == id && message.get("method").is_none();
         if let Some(found) = self.others.iter().position(is_answer) {
@@ -141,7 +141,7 @@ impl Host {
         writeln!(stdin, "{message}").expect("it reads");
     }
 
-    /// The host closes its window.
+    /// Closes the pipe of the relay.
     pub(crate) fn leave(mut self) {
         drop(self.stdin.take());
         let left = wait_for_end(&mut self.child);
@@ -157,7 +157,7 @@ impl Drop for Host {
     }
 }
 
-/// The program with a home of its own.
+/// The program with its own home directory.
 pub(crate) fn outlast(home: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_outlast"));
     command
@@ -176,7 +176,7 @@ pub(crate) fn run(home: &Path, words: &[&str]) -> Output {
         .expect("it runs")
 }
 
-/// What a command that succeeds prints.
+/// The output of a command, which must succeed.
 pub(crate) fn said(home: &Path, words: &[&str]) -> String {
     let output = run(home, words);
     let (out, err) = (text(&output.stdout), text(&output.stderr));
@@ -188,7 +188,7 @@ pub(crate) fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// The gateway that runs, as `outlast gateway status --json` shows it.
+/// The running gateway, from `outlast gateway status --json`.
 pub(crate) fn status(home: &Path) -> Value {
     let output = run(home, &["gateway", "status", "--json"]);
     serde_json::from_slice(&output.stdout).expect("JSON")
@@ -201,14 +201,14 @@ pub(crate) fn gateway_pid(home: &Path) -> Pid {
     Pid::from_raw(i32::try_from(pid).expect("a pid")).expect("a pid")
 }
 
-/// Kills the gateway as `kill -9` does.
+/// Kills the gateway like `kill -9`.
 pub(crate) fn kill_gateway(home: &Path) -> Pid {
     let pid = gateway_pid(home);
     kill_process(pid, Signal::KILL).expect("it runs");
     pid
 }
 
-/// A running `outlast serve`, killed at the end.
+/// A running `outlast serve`, killed when dropped.
 pub(crate) struct Serving {
     pub(crate) child: Child,
     pub(crate) url: String,
@@ -221,7 +221,7 @@ impl Serving {
         Self::begin(home).started()
     }
 
-    /// Starts the process and does not wait until it listens.
+    /// Starts the process without waiting until it listens.
     pub(crate) fn begin(home: &Path) -> Self {
         let behind = example("behind");
         let mut child = outlast(home)

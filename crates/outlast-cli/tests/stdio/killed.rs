@@ -1,4 +1,4 @@
-//! The gateway dies under a relay: the host keeps its server.
+//! The gateway is killed while a relay runs: the host keeps its connection.
 
 use outlast_testkit::until;
 use rustix::process::{Signal, kill_process};
@@ -12,7 +12,7 @@ fn a_host_keeps_its_server_when_the_gateway_is_killed() {
     let folder = TempDir::new().expect("a folder");
     let home = folder.path();
     let mut host = Host::start(home);
-    // A task that has ended, one that may be run again, and one that may not.
+    // A task that has ended, one that may run again, and one that may not.
     let ended = host.task("wait", json!({ "ms": 1 }));
     let result = host.ask("tasks/result", json!({ "taskId": ended }));
     assert_eq!(result["result"]["content"][0]["text"], "waited", "{result}");
@@ -26,13 +26,13 @@ fn a_host_keeps_its_server_when_the_gateway_is_killed() {
     );
     until("all calls run", || status(home)["gateway"]["calls"] == 3);
     let before = kill_gateway(home);
-    // The plain call ended in the unknown; its caller gets that as an error under its id.
+    // The outcome of the call without a task is unknown. Its caller gets an error with its id.
     let lost = host.answer(plain);
     assert_eq!(lost["error"]["code"], -32603, "{lost}");
     let why = lost["error"]["message"].as_str().expect("a text");
     assert!(why.contains("outcome is unknown"), "{why}");
     assert_eq!(lost["error"]["data"]["outcome"], "unknown", "{lost}");
-    // The wait for the task goes on, and the call is run again by the same server.
+    // The wait for the task continues, and the call runs again at the same server.
     std::fs::write(&gate, "").expect("it is written");
     let result = host.answer(waiting);
     assert_eq!(result["result"]["content"][0]["text"], "read", "{result}");
@@ -42,7 +42,7 @@ fn a_host_keeps_its_server_when_the_gateway_is_killed() {
     assert_eq!(result["result"]["content"][0]["text"], "waited", "{result}");
     host.echo("still here");
     assert_ne!(gateway_pid(home), before);
-    // The host saw one answer for each request, and no second result of `initialize`.
+    // The host received one response for each request, and no second result of `initialize`.
     assert!(
         host.others
             .iter()
@@ -64,7 +64,7 @@ fn a_question_of_a_task_survives_the_gateway_and_is_asked_once() {
     assert_eq!(question["method"], "elicitation/create", "{question}");
     kill_gateway(home);
     let result = host.answer(waiting);
-    // It was not run again: its tool does not allow that.
+    // It did not run again, because its tool does not allow that.
     assert!(
         result["error"]["message"]
             .as_str()
@@ -121,7 +121,8 @@ fn a_gateway_that_stops_finishes_its_calls_and_loses_no_request() {
     until("the call runs", || status(home)["gateway"]["calls"] == 1);
     let before = gateway_pid(home);
     kill_process(before, Signal::TERM).expect("it runs");
-    // Requests that it does not take any more wait for the next gateway, which starts when this one has ended.
+    // Requests that it no longer accepts wait for the next gateway, which starts after this one has
+    // ended.
     let requests: Vec<_> = (0..20)
         .map(|number| {
             std::thread::sleep(std::time::Duration::from_millis(20));

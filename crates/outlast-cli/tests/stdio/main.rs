@@ -1,4 +1,4 @@
-//! `outlast stdio` as a host meets it: a relay that comes and goes, and a gateway that stays.
+//! `outlast stdio` for a host: relays that start and end, and a gateway that stays.
 
 mod commands;
 mod host;
@@ -16,7 +16,7 @@ use host::{Host, run, text};
 
 #[test]
 fn a_task_outlives_the_host_and_the_next_window_has_its_result() {
-    // BR-CAN-8; "the end of the host's pipe ends only the relay".
+    // BR-CAN-8: the end of the host's pipe ends only the relay.
     let folder = TempDir::new().expect("a folder");
     let home = folder.path();
     let mut one = Host::start(home);
@@ -40,7 +40,7 @@ fn a_task_outlives_the_host_and_the_next_window_has_its_result() {
         .mode();
     assert_eq!(mode & 0o777, 0o600);
     one.leave();
-    // No window is connected and the work goes on: the gateway stays for it.
+    // No relay is connected, but the gateway stays for the running call.
     let listed = run(home, &["tasks", "list"]);
     assert!(
         text(&listed.stdout).contains(&task),
@@ -61,7 +61,7 @@ fn a_task_outlives_the_host_and_the_next_window_has_its_result() {
     other.leave();
     let cancelled = run(home, &["tasks", "cancel", &hung]);
     assert!(cancelled.status.success(), "{}", text(&cancelled.stderr));
-    // What it did is written down, for its owner only.
+    // The log is readable by its owner only.
     let log = home.join("outlast/tasks.db.log");
     let mode = std::fs::metadata(&log).expect("a log").permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
@@ -70,7 +70,7 @@ fn a_task_outlives_the_host_and_the_next_window_has_its_result() {
         logged.contains("created") && logged.contains(&task),
         "{logged}"
     );
-    // With nothing to do it leaves, and the file tells what was.
+    // When it is idle it exits, and the file shows what happened.
     until("the gateway has left", || !socket.exists());
     until("the file is free", || {
         let got = run(home, &["tasks", "get", &hung]);

@@ -1,4 +1,4 @@
-//! A gateway that ends because it is idle, and one that cannot accept a connection.
+//! A gateway that exits because it is idle, and one that cannot accept a connection.
 
 use std::time::Duration;
 
@@ -15,17 +15,17 @@ fn no_window_meets_a_gateway_that_is_about_to_leave() {
     let behind = example("behind");
     let mut gateways = std::collections::BTreeSet::new();
     for round in 0..30_u32 {
-        // The gateway leaves at about the moment at which the next window opens.
+        // The gateway exits at about the time when the next relay starts.
         let mut command = outlast(home);
         command.env("OUTLAST_BACKGROUND_IDLE_MS", "60");
         let mut host = Host::from(command.arg("stdio").arg("--").arg(&behind));
         host.echo(&format!("round {round}"));
-        // One that has begun to leave is not listed any more; the window goes on with the next.
+        // A gateway that is exiting is not reported any more, and the relay uses the next one.
         gateways.extend(status(home)["gateway"]["pid"].as_i64());
         host.leave();
         std::thread::sleep(Duration::from_millis(u64::from(40 + round * 3)));
     }
-    // Some windows found the gateway of the one before, some started another.
+    // Some relays found the gateway of the previous one, some started another.
     assert!(gateways.len() > 1, "{gateways:?}");
 }
 
@@ -45,7 +45,7 @@ fn a_failed_accept_does_not_end_the_gateway() {
         let before = prlimit(Some(pid), Resource::Nofile, limit).expect("the limit is set");
         before.current.expect("a limit before")
     };
-    // Below what is open: no connection can be accepted.
+    // Below the number of open files: no connection can be accepted.
     let before = limit(4);
     let waiting = std::thread::spawn({
         let home = home.to_owned();

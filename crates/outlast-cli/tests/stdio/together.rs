@@ -1,4 +1,4 @@
-//! `outlast serve` and `outlast stdio` on one store: one gateway, whichever came first.
+//! `outlast serve` and `outlast stdio` on one store: one gateway, whichever starts first.
 
 use std::process::Stdio;
 
@@ -21,7 +21,7 @@ fn a_relay_attaches_to_the_gateway_that_serve_runs() {
     assert_eq!(status["gateway"]["kind"], "serve");
     assert_eq!(status["gateway"]["windows"], 1);
     assert_eq!(status["gateway"]["urls"], json!([serving.url]));
-    // Clients over HTTP are served as before, and the command line finds the token by itself.
+    // HTTP clients are served as before, and the command line finds the token itself.
     assert_eq!(
         said(home, &["call", &serving.url, "echo", "say=there"]),
         "there"
@@ -40,12 +40,12 @@ fn serve_takes_over_from_a_gateway_in_the_background_and_hands_its_windows_on() 
     assert_ne!(serving.pid(), before);
     host.echo("two");
     assert_eq!(gateway_pid(home), serving.pid());
-    // When it stops, the window goes on without it.
+    // When it stops, the relay continues without it.
     let task = host.task("wait", json!({ "ms": 1 }));
     let result = host.ask("tasks/result", json!({ "taskId": task }));
     assert_eq!(result["result"]["content"][0]["text"], "waited", "{result}");
     kill_process(serving.pid(), Signal::TERM).expect("it runs");
-    // Either gateway may answer this one: the signal arrives at any time.
+    // Either gateway may respond, because the signal arrives at any time.
     host.echo("three");
     serving.wait_for_end();
     let result = host.ask("tasks/result", json!({ "taskId": task }));
@@ -64,7 +64,7 @@ fn serve_waits_for_the_calls_of_a_gateway_in_the_background() {
     let serving = Serving::begin(home);
     serving.wait_for("waiting for the gateway in the background");
     std::fs::write(&gate, "").expect("it is written");
-    // The call was not cut off.
+    // The call was not interrupted.
     let result = host.ask("tasks/result", json!({ "taskId": task }));
     assert_eq!(result["result"]["content"][0]["text"], "waited", "{result}");
     let serving = serving.started();

@@ -1,4 +1,5 @@
-//! The limit: an endpoint that reads the envelope of a message and answers a constant of the usual size.
+//! The limit: an endpoint that parses the envelope of a message and returns a constant of the usual
+//! size.
 
 use axum::Router;
 use axum::body::Bytes;
@@ -15,7 +16,7 @@ pub(super) async fn serve() -> Done<()> {
     super::serve_router(Router::new().route("/mcp", post(answer))).await
 }
 
-/// A message whose params nobody opens.
+/// A message with unparsed params.
 #[derive(Deserialize)]
 struct Envelope<'a> {
     jsonrpc: &'a str,

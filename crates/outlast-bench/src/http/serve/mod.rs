@@ -1,4 +1,5 @@
-//! The servers that are measured, each in a process of its own: prints its address, serves until its standard input ends.
+//! The servers to measure, each in a separate process: it prints its address and runs until its
+//! standard input ends.
 
 mod limit;
 mod ours;
@@ -19,7 +20,7 @@ use crate::{Done, runtime};
 
 pub(crate) use ours::Ours;
 
-/// What a process serves. A number is that of the tasks that are retained from the start.
+/// A server. The number is that of the tasks retained from the start.
 #[derive(Clone, Debug)]
 pub(crate) enum Server {
     /// Ours on the memory store.
@@ -28,7 +29,7 @@ pub(crate) enum Server {
     Sqlite(PathBuf, usize),
     /// rmcp's, with its `TaskManager`, which keeps all tasks in memory.
     Rmcp(usize),
-    /// The least that an HTTP server can do.
+    /// A minimal HTTP server.
     Limit,
     /// The server behind gateways, on standard input and output.
     Upstream,
@@ -78,7 +79,7 @@ pub(crate) fn run(server: Server) -> Done<()> {
     })
 }
 
-/// Logs what `outlast serve` logs at its default level: no line per request.
+/// Logs like `outlast serve` at its default level: no line per request.
 fn log() -> Done<()> {
     let filter = Targets::new()
         .with_target("outlast", LevelFilter::INFO)
@@ -100,7 +101,7 @@ async fn serve_router(router: axum::Router) -> Done<()> {
     until_released(address).await
 }
 
-/// Prints where the server listens and waits until standard input ends.
+/// Prints the address of the server and waits until standard input ends.
 async fn until_released(address: SocketAddr) -> Done<()> {
     println!("{address}");
     let mut nothing = Vec::new();
@@ -108,7 +109,7 @@ async fn until_released(address: SocketAddr) -> Done<()> {
     Ok(())
 }
 
-/// The text of every result, here and there: about 200 bytes with what is around it.
+/// The text of every result of every server: about 200 bytes with its wrapping.
 const TEXT: &str = concat!(
     "0123456789012345678901234567890123456789012345678901234567890123456789012345678901",
     "0123456789012345678901234567890123456789012345678901234567890123456789",

@@ -1,4 +1,4 @@
-//! Our server, as its users set it up; only the limits on the number of tasks are out of the way.
+//! Our server with its usual setup. Only the limits on the number of tasks are raised.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use super::{ARGUMENTS, TEXT};
 use crate::Done;
 use crate::store::Lifecycle;
 
-/// An engine whose tools return at once.
+/// An engine whose tools return immediately.
 #[derive(Clone)]
 pub(crate) struct Ours {
     engine: Engine,
@@ -63,7 +63,7 @@ impl Ours {
         })
     }
 
-    /// Retains so many tasks that have ended, then serves until standard input ends.
+    /// Creates this number of ended tasks, then serves until standard input ends.
     pub(super) async fn serve(self, retained: usize) -> Done<()> {
         self.fill(retained).await?;
         let about = ServerInfo {

@@ -1,4 +1,5 @@
-//! The peer: an rmcp 3.8 server with its V2 tasks, set up for speed: no sessions, JSON answers, no macros.
+//! The peer: an rmcp 3.8 server with its V2 tasks, configured for speed: no sessions, JSON
+//! responses, no macros.
 
 use std::sync::Arc;
 
@@ -16,13 +17,13 @@ use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
 use super::TEXT;
 use crate::Done;
 
-/// Serves with so many tasks that have ended.
+/// Serves with this number of ended tasks.
 pub(super) async fn serve(retained: usize) -> Done<()> {
     let peer = Peer(TaskManager::new());
     for made in 0..retained {
         peer.spawn();
         if made % 128 == 0 {
-            // The tasks that were spawned end.
+            // Lets the spawned tasks end.
             tokio::task::yield_now().await;
         }
     }
@@ -39,7 +40,7 @@ struct Peer(TaskManager);
 
 impl Peer {
     fn spawn(&self) -> rmcp::model::Task {
-        // Without a TTL its sweep over all tasks, which it makes in every call, has least to do.
+        // Without a TTL, its sweep over all tasks in every call has the least to do.
         let options = TaskOptions::new().with_ttl_ms(None);
         let work = |_| -> TaskFuture { Box::pin(async { Ok(result()) }) };
         self.0.spawn(options, work)

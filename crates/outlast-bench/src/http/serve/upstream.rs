@@ -1,5 +1,5 @@
-//! The server behind gateways: MCP 2025-11-25 on standard input and output, without tasks, as cheap as can be, so that what
-//! is measured is the gateway.
+//! The server behind gateways: MCP 2025-11-25 on standard input and output, without tasks and with
+//! minimal cost, so that the gateway is what is measured.
 
 use std::io::{BufRead, Write};
 
