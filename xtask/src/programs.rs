@@ -111,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_tests_that_passed_are_noted() {
+    fn only_tests_that_passed_are_recorded() {
         for (line, test) in [
             ("test a::b ... ok", Some("a::b")),
             ("test a::b - should panic ... ok", Some("a::b")),

@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_says_when_it_began_and_what_passed() {
+    fn a_record_contains_its_start_and_what_passed() {
         let record = Record::parse("tests", "5000\na::b\nc::d\n").expect("it is a record");
         assert_eq!(record.began, UNIX_EPOCH + Duration::from_secs(5));
         assert_eq!(record.passed.len(), 2);

@@ -58,7 +58,7 @@ fn metadata() -> Metadata {
 }
 
 #[test]
-fn arrows_run_one_way() {
+fn dependencies_have_one_direction() {
     let metadata = metadata();
     let ours: BTreeSet<_> = metadata
         .workspace_packages()
@@ -113,7 +113,7 @@ fn the_wire_has_no_runtime_in_its_tree() {
 }
 
 #[test]
-fn the_engine_knows_no_sql_and_no_sockets() {
+fn the_engine_uses_no_sql_and_no_sockets() {
     let metadata = metadata();
     let packages = metadata.workspace_packages();
     let engine = packages

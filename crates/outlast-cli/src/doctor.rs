@@ -333,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_noticed() {
+    fn contradictory_declarations_are_reported() {
         let fine = json!({ "inputSchema": { "type": "object" } });
         let willing = [tool("a", TaskSupport::Optional, &fine)];
         let unwilling = [tool("b", TaskSupport::Forbidden, &json!({}))];

@@ -13,7 +13,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_slip_of_the_pen_is_understood_and_another_word_is_not() {
+    fn a_similar_word_is_suggested_and_a_different_one_is_not() {
         let known = ["task", "graceMs", "ttlMs", "timeoutMs", "retry"];
         assert_eq!(nearest("grace", &known), Some("graceMs"));
         assert_eq!(nearest("timeoutms", &known), Some("timeoutMs"));

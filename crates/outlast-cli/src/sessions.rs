@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_goes_on_only_in_a_session_with_its_capabilities() {
+    fn a_call_resumes_only_a_session_with_its_capabilities() {
         let (silent, asking) = (Declared::Nothing, Declared::Everything);
         let mut at = AtUrl::default();
         at.note(silent, Some(saved("silent")), Some("t1"));
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn a_session_that_is_gone_is_forgotten_and_the_other_stays() {
+    fn an_ended_session_is_removed_and_the_other_stays() {
         let mut at = AtUrl::default();
         at.note(Declared::Nothing, Some(saved("silent")), None);
         at.note(Declared::Everything, Some(saved("asking")), None);

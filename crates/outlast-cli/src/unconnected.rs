@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_that_is_no_server_is_quoted() {
+    fn the_output_of_a_wrong_command_is_quoted() {
         let ended = || {
             client::Error::Transport(LinkError::Ended {
                 status: "exit status: 0".into(),

@@ -58,7 +58,7 @@ impl Demo {
 }
 
 #[test]
-fn the_demo_serves_the_samples_and_says_how_to_connect() {
+fn the_demo_serves_the_samples_and_prints_how_to_connect() {
     let mut demo = Demo::start("memory:");
     let params = json!({
         "protocolVersion": "2025-11-25", "capabilities": {},

@@ -8,7 +8,7 @@ use outlast_testkit::OutputLines;
 use serde_json::Value;
 
 #[test]
-fn a_store_in_use_is_copied_and_nothing_is_replaced_without_force() {
+fn a_store_in_use_is_copied_and_force_is_needed_to_replace() {
     let folder = tempfile::tempdir().expect("a folder");
     let (store, copy) = (
         folder.path().join("tasks.db"),

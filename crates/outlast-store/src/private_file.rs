@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn a_side_file_is_its_owners_alone() {
+    fn only_its_owner_can_read_a_side_file() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("file");
         fs::write(&path, "open").unwrap();

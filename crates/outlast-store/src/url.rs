@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_way_to_name_a_file_is_understood() {
+    fn every_form_of_a_store_url_is_parsed() {
         for (text, path) in [
             ("sqlite:tasks.db", "tasks.db"),
             ("sqlite:/var/lib/tasks.db", "/var/lib/tasks.db"),
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_that_names_no_store_says_what_would() {
+    fn an_invalid_store_url_is_refused_with_a_suggestion() {
         for (text, part) in [
             ("postgres://localhost/tasks", "not built yet"),
             ("redis://localhost", "unknown kind of store `redis`"),

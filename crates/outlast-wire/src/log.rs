@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn a_level_that_nobody_knows_is_refused_by_name() {
+    fn an_unknown_level_is_refused_by_name() {
         let wanted = |params: &str| Level::wanted(Some(RawRef::parse(params).unwrap()));
         assert_eq!(wanted(r#"{"level":"alert"}"#), Ok(Level::Alert));
         for odd in ["{}", r#"{"level":7}"#, r#"{"level":"loud"}"#, "[]"] {

@@ -169,7 +169,7 @@ mod tests {
     const MARK: &str = r#""io.modelcontextprotocol/related-task":{"taskId":"t"}"#;
 
     #[test]
-    fn a_trace_is_found_where_it_belongs_and_nowhere_else() {
+    fn a_trace_is_found_only_in_meta() {
         // V2-META-9.
         for (params, expected) in [
             (r#"{"_meta":{"traceparent":"00-1"}}"#, Some("00-1")),
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_stripped_goes_in_one_pass_and_an_emptied_meta_with_it() {
+    fn keys_are_stripped_in_one_pass_with_an_emptied_meta() {
         for (before, after) in [
             (
                 r#"{"a":1,"b":{"x":1}, "_meta":{"k":1,"l":2}}"#,

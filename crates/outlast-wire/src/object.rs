@@ -407,7 +407,7 @@ mod tests {
     use serde_json::{Value, json};
 
     #[test]
-    fn an_edit_leaves_every_other_byte_alone() {
+    fn an_edit_changes_no_other_byte() {
         let object = r#"{ "b" : 1.0e2 , "x":{"k" :null},"a":"\u0041" }"#;
         for (path, value, expected) in [
             (&["x"][..], "7", r#"{ "b" : 1.0e2 , "x":7,"a":"\u0041" }"#),
@@ -467,7 +467,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_an_object_is_not_edited() {
+    fn only_an_object_is_edited() {
         for text in ["[]", "null", "1", "\"{}\""] {
             assert_eq!(set(raw(text), &["a"], raw("1")), Err(NotAnObject));
             assert_eq!(remove(raw(text), &["a"]), Err(NotAnObject));
@@ -492,7 +492,7 @@ mod tests {
         }
 
         #[test]
-        fn setting_means_what_a_tree_would_mean(object in any_object(), name: String, value in any_json()) {
+        fn setting_a_member_equals_setting_it_in_a_tree(object in any_object(), name: String, value in any_json()) {
             let text = object.to_string();
             let edited = set(raw(&text), &[&name], raw(&value.to_string())).unwrap();
             let mut expected = object.clone();
@@ -506,7 +506,7 @@ mod tests {
     }
 
     #[test]
-    fn members_are_judged_one_by_one_and_the_rest_keeps_its_bytes() {
+    fn members_are_edited_one_by_one_and_others_keep_their_bytes() {
         let object = raw(r#"{ "a" : 1.0 , "b":2, "c":{ } }"#);
         let new = || Edit::Replace(raw("[7]").to_raw());
         for (of, expected) in [

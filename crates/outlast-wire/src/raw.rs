@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn only_one_value_is_json_and_space_around_it_goes() {
+    fn one_value_is_accepted_and_surrounding_space_removed() {
         assert_eq!(Raw::parse(" [1] \n".into()).unwrap().as_str(), "[1]");
         assert_eq!(RawRef::parse(" [1] ").unwrap().as_str(), "[1]");
         for text in ["", "1 2", "{", "\u{feff}1"] {
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_is_read_as_what_it_is() {
+    fn a_value_is_read_by_its_type() {
         let raw = |text| RawRef::parse(text).unwrap();
         assert_eq!(raw(r#""a\u0062""#).text().as_deref(), Some("ab"));
         assert_eq!(raw(r#""\ud800""#).text(), None);

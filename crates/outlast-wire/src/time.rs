@@ -63,7 +63,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn known_moments_read_and_write() {
+    fn known_timestamps_are_parsed_and_written() {
         for (millis, text) in [
             (0, "1970-01-01T00:00:00.000Z"),
             (951_782_400_000, "2000-02-29T00:00:00.000Z"),
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_is_refused() {
+    fn invalid_timestamps_are_refused() {
         for text in [
             "",
             "yesterday",
@@ -110,7 +110,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_is_read_back(millis in 0u64..253_402_207_200_000) {
+        fn a_written_timestamp_is_read_back(millis in 0u64..253_402_207_200_000) {
             prop_assert_eq!(Timestamp(millis).to_string().parse(), Ok(Timestamp(millis)));
         }
 

@@ -11,7 +11,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 #[test]
-fn each_kind_of_message_is_told_apart() {
+fn each_kind_of_message_is_recognised() {
     let request =
         parse(r#"{"jsonrpc":"2.0","id":"a1","method":"tools/call","params":{"name":"x"}}"#);
     let Ok(Message::Request(request)) = request else {
@@ -36,7 +36,7 @@ fn each_kind_of_message_is_told_apart() {
 }
 
 #[test]
-fn an_error_is_viewed_and_kept_whole() {
+fn an_error_is_parsed_and_keeps_its_text() {
     let text = r#"{"code":-32042,"message":"first","data":{"elicitations":[]},"more":1}"#;
     let message = format!(r#"{{"jsonrpc":"2.0","id":3,"error":{text}}}"#);
     let Ok(Message::Response(response)) = parse(&message) else {
@@ -202,7 +202,7 @@ fn each_fault_has_its_code_and_the_id_where_readable() {
 
 /// The id of a response is one of ours: no error may be sent with it.
 #[test]
-fn a_malformed_answer_says_that_it_is_one() {
+fn a_malformed_response_is_recognised_as_a_response() {
     for (text, expected) in [
         (
             r#"{"jsonrpc":"2.0","id":5,"result":{},"error":{"code":1,"message":""}}"#,
@@ -274,7 +274,7 @@ fn bytes_that_are_not_text_are_a_parse_error() {
 }
 
 #[test]
-fn duplicates_inside_a_payload_are_nobodys_business() {
+fn duplicates_inside_a_payload_are_accepted() {
     let text = r#"{"jsonrpc":"2.0","id":1,"method":"x","params":{"a":1,"a":2}}"#;
     assert!(parse(text).is_ok());
 }

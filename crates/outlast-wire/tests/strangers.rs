@@ -33,7 +33,7 @@ proptest! {
 
     /// V1-RES-3, V2-GET-6: relayed data keeps every member, in both directions.
     #[test]
-    fn a_relayed_result_keeps_every_other_member_byte_for_byte(object in any_object(), pretty: bool) {
+    fn a_relayed_result_keeps_other_members_byte_for_byte(object in any_object(), pretty: bool) {
         let text = if pretty { serde_json::to_string_pretty(&object) } else { serde_json::to_string(&object) };
         let raw = Raw::parse(text.unwrap()).unwrap();
         let v1 = v1::payload_result(raw.borrow(), "t").unwrap();
@@ -50,7 +50,7 @@ proptest! {
 }
 
 #[test]
-fn a_v2_task_is_read_with_what_its_status_brings() {
+fn a_v2_task_is_read_with_its_payload() {
     let detailed = |status: &str, more: &str| {
         let text = format!(
             r#"{{"resultType":"complete","taskId":"t","status":"{status}","ttlMs":1.5{more}}}"#
@@ -79,7 +79,7 @@ fn a_v2_task_is_read_with_what_its_status_brings() {
 
 /// A2-39.
 #[test]
-fn a_server_may_say_who_it_is_in_either_place() {
+fn server_info_is_read_from_either_place() {
     for place in [
         r#""_meta":{"io.modelcontextprotocol/serverInfo":{"name":"s"}}"#,
         r#""serverInfo":{"name":"s"}"#,

@@ -333,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_in_which_all_succeeds_is_right() {
+    fn a_run_without_failures_passes() {
         let results = [("ping", "ping", "SUCCESS"), ("ping", "note", "INFO")];
         assert_eq!(wrong(&results, "# nothing\n"), [""; 0]);
     }
@@ -348,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn a_listed_failure_that_is_none_is_wrong() {
+    fn a_listed_failure_that_succeeds_is_wrong() {
         let results = [("ping", "ping", "SUCCESS"), ("ping", "other", "SUCCESS")];
         assert_eq!(wrong(&results, "ping:other  the reason\n").len(), 1);
     }

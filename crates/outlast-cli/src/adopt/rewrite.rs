@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn settings_of_a_server_go_to_the_relay_and_the_other_spelling_is_read() {
+    fn server_settings_go_to_the_relay_and_both_spellings_are_read() {
         let file = r#"{ "servers": { "a": { "type": "stdio", "command": "x", "outlast": { "graceMs": 1 } } }, "inputs": [] }"#;
         let adopted = adopt(file, "outlast").unwrap().text;
         assert!(

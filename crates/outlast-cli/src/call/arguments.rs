@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn words_become_what_the_schema_says() {
+    fn arguments_are_converted_to_the_types_of_the_schema() {
         assert_eq!(
             read_words(&[
                 "text=5", "count=5", "much=5.5", "sure=yes", "list=[1]", "choice=2"
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named() {
+    fn an_invalid_argument_is_named() {
         let told = |words: &[&str]| read_words(words).unwrap_err().to_string();
         assert!(told(&["count=1"]).starts_with("the tool needs `text`\n  next: add text=VALUE"));
         assert!(

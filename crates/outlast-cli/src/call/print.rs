@@ -99,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn blocks_are_told_in_words() {
+    fn content_blocks_are_described() {
         for (block, want) in [
             (json!({ "type": "text", "text": "hi" }), "hi"),
             (

@@ -393,7 +393,7 @@ mod tests {
     }
 
     #[test]
-    fn every_status_has_its_icon_its_colour_and_its_words() {
+    fn every_status_has_an_icon_a_colour_and_a_text() {
         // S4-58 to S4-64.
         let completed = Ok(Outcome::Result(result()));
         for (view, expected) in [
@@ -423,7 +423,7 @@ mod tests {
     }
 
     #[test]
-    fn without_colours_the_words_are_the_same() {
+    fn without_colours_the_text_is_the_same() {
         let failed = view(Status::Failed);
         let icons = indicator(&failed, true, Room::Ample).render(false);
         assert_eq!(icons, "✘ Failed: task t1 — reading");
@@ -473,7 +473,7 @@ mod tests {
     }
 
     #[test]
-    fn progress_stands_before_what_is_said_and_its_own_words_count_more() {
+    fn progress_comes_before_the_message_and_its_message_takes_precedence() {
         // S4-68.
         let progress = Progress {
             token: 1.into(),

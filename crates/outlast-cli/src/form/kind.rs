@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_that_does_not_fit_is_refused_with_what_to_type() {
+    fn an_invalid_text_is_refused_with_what_to_type() {
         for (property, text, want) in [
             (json!({ "type": "integer" }), "3.5", "type a whole number"),
             (json!({ "type": "integer", "maximum": 2 }), "3", "at most 2"),

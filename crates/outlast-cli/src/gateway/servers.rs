@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn windows_differ_only_in_variables_that_matter() {
+    fn harmless_variables_do_not_change_the_identity() {
         let one = Identity::of(&request(&[("KEY", "1"), ("_", "/bin/a"), ("SHLVL", "1")]));
         let same = Identity::of(&request(&[
             ("KEY", "1"),

@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_odd_about_an_address_is_told() {
+    fn a_suspicious_address_is_shown_with_a_warning() {
         for (url, warning) in [
             ("http://example.com/", "not be encrypted"),
             ("javascript:alert(1)", "not be encrypted"),

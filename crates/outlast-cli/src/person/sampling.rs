@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_message_is_shown_whatever_it_holds() {
+    fn a_message_with_any_content_is_shown() {
         assert_eq!(shown(&json!({ "type": "text", "text": "hi" })), "hi");
         assert_eq!(
             shown(&json!([{ "type": "text", "text": "hi" }, { "type": "image" }])),

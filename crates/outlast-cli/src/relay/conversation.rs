@@ -425,7 +425,7 @@ mod tests {
     }
 
     #[test]
-    fn a_question_of_a_task_is_asked_once_and_any_other_is_cancelled() {
+    fn an_input_request_of_a_task_is_sent_once_and_others_are_cancelled() {
         let mut conversation = begun();
         let question = |id: &str, meta: &str| {
             format!(

@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_is_called_by_what_its_command_starts() {
+    fn a_server_is_named_after_what_its_command_starts() {
         for (words, expected) in [
             (
                 "npx -y @modelcontextprotocol/server-everything",
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn a_setting_is_no_part_of_a_name() {
+    fn an_environment_setting_is_not_part_of_a_name() {
         assert_eq!(name("env KEY=secret my-server"), "my-server");
         assert_eq!(name("docker run -e KEY=secret mcp/fetch"), "fetch");
         assert_eq!(name("my-server --key=secret"), "my-server");

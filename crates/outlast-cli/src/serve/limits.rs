@@ -92,7 +92,7 @@ mod tests {
     use std::time::Duration;
 
     #[test]
-    fn every_limit_is_read_and_a_slip_of_the_pen_is_told() {
+    fn every_limit_is_read_and_a_mistyped_one_is_reported() {
         let numbers = KEYS.iter().filter(|key| **key != "ttlPolicy");
         let object: serde_json::Map<_, _> =
             numbers.map(|key| (key.to_string(), json!(7))).collect();

@@ -158,7 +158,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn everything_that_can_be_said_is_read() {
+    fn every_setting_is_read() {
         let settings = read(&json!({
             "task": "always", "graceMs": 100, "ttlMs": 5_000, "timeoutMs": 60_000, "retry": "never",
             "era": "legacy", "isolate": "call", "concurrency": 2, "connections": 3, "openCalls": 7, "openCallsPerOwner": 8, "connectionsPerOwner": 9, "idleMs": 4, "startMs": 5, "budgetMs": 6, "tickets": false, "trust": false,
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_is_refused_and_the_nearest_word_named() {
+    fn an_unknown_setting_is_refused_with_the_nearest_one() {
         let told = |object: Value| read(&object).unwrap_err();
         assert!(told(json!({ "grace": 1 })).contains("write `graceMs`"));
         assert!(

@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_named() {
+    fn a_missing_server_is_named() {
         let config = config(
             r#"{ "servers": { "a": { "command": "${OUTLAST_NO_SUCH_VARIABLE}" }, "b": {} } }"#,
         );

@@ -30,7 +30,7 @@ mod tests {
     use super::read;
 
     #[test]
-    fn comments_and_last_commas_go_and_texts_stay() {
+    fn comments_and_trailing_commas_are_ignored_and_strings_stay() {
         let text = "{ /* one\ntwo */ \"a\": \"// \\\"no\\\" /* comment */ ,]\", // three\n \"b\": [1, 2, /* x */ ], \"c\": {}, }";
         let want = json!({ "a": "// \"no\" /* comment */ ,]", "b": [1, 2], "c": {} });
         assert_eq!(read::<Value>(text).unwrap(), want);

@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_last_lines_are_kept_up_to_a_limit() {
+    fn the_last_lines_are_stored_up_to_a_limit() {
         let printed = Printed::default();
         let passed = Arc::new(Mutex::new(0));
         let count = passed.clone();

@@ -54,7 +54,7 @@ fn an_error_of_the_tool_has_its_own_exit_code() {
 }
 
 #[test]
-fn what_is_wrong_is_told_with_a_next_step() {
+fn a_wrong_call_is_reported_with_a_next_step() {
     let server = Server::start();
     for (words, code, told) in [
         (
@@ -115,7 +115,7 @@ fn what_is_wrong_is_told_with_a_next_step() {
 }
 
 #[test]
-fn a_task_is_left_found_again_watched_and_cancelled() {
+fn a_task_is_detached_found_again_watched_and_cancelled() {
     for how in ["v1", "v2"] {
         let server = Server::start();
         let call = [
@@ -155,7 +155,7 @@ fn a_task_is_left_found_again_watched_and_cancelled() {
 }
 
 #[test]
-fn the_result_of_a_task_that_was_left_is_waited_for() {
+fn the_result_of_a_detached_task_is_awaited() {
     for how in ["v1", "v2"] {
         let server = Server::start();
         let call = [
@@ -176,7 +176,7 @@ fn the_result_of_a_task_that_was_left_is_waited_for() {
 }
 
 #[test]
-fn who_leaves_a_task_at_a_server_of_his_own_is_told_that_it_ends() {
+fn detaching_from_a_child_server_warns_that_the_task_ends() {
     let server = Server::start();
     let program = example("test_tasks").display().to_string();
     let config = format!(r#"{{ "mcpServers": {{ "mine": {{ "command": "{program}" }} }} }}"#);
@@ -198,7 +198,7 @@ fn who_leaves_a_task_at_a_server_of_his_own_is_told_that_it_ends() {
 }
 
 #[test]
-fn a_person_answers_by_form_and_in_place_of_a_model() {
+fn a_user_answers_a_form_and_a_sampling_request() {
     let server = Server::start();
     // A yes-or-no field takes one answer, and is asked again if the answer is neither.
     let typed = Some("maybe\nyes\n");
@@ -226,7 +226,7 @@ fn a_person_answers_by_form_and_in_place_of_a_model() {
 }
 
 #[test]
-fn a_person_sees_what_a_model_is_asked_and_answers_or_refuses() {
+fn a_user_sees_a_sampling_request_and_answers_or_declines() {
     // V1-SAMP-3, S0-73, S0-75.
     let server = Server::start();
     let call = [
@@ -262,7 +262,7 @@ fn a_person_sees_what_a_model_is_asked_and_answers_or_refuses() {
 }
 
 #[test]
-fn a_server_may_make_tasks_of_its_questions_where_a_person_is_there() {
+fn on_a_terminal_a_server_may_send_input_requests_as_tasks() {
     // S1-61, S1-62: the server on the pipe reports what the client declared.
     let server = Server::start();
     for (options, declared) in [
@@ -282,13 +282,13 @@ fn a_server_may_make_tasks_of_its_questions_where_a_person_is_there() {
 }
 
 #[test]
-fn a_task_that_waits_is_answered_from_elsewhere() {
+fn a_waiting_task_is_answered_by_another_command() {
     for how in ["v1", "v2"] {
-        is_answered_from_elsewhere(how);
+        is_answered_by_another_command(how);
     }
 }
 
-fn is_answered_from_elsewhere(how: &str) {
+fn is_answered_by_another_command(how: &str) {
     let server = Server::start();
     // The command ends as soon as the input request is there.
     let left = server.run(&[
@@ -337,7 +337,7 @@ fn a_name_in_a_configuration_file_is_a_target() {
 }
 
 #[test]
-fn the_doctor_tells_what_a_server_is() {
+fn doctor_describes_a_server() {
     let server = Server::start();
     let said = server.run(&["doctor", "{}"]);
     assert_eq!(said.code, Some(0), "{}", said.err);

@@ -27,7 +27,7 @@ fn check(said: &Said, code: i32, parts: &[&str]) {
 }
 
 #[test]
-fn a_command_that_is_no_server_is_quoted_without_control_characters() {
+fn the_output_of_a_wrong_command_is_quoted_without_control_characters() {
     let home = TempDir::new().expect("a folder");
     let script = home.path().join("script");
     let text = r"printf '\033[2Jusage: thing\n'; echo 'no such option' >&2; exit 3";
@@ -69,7 +69,7 @@ fn a_command_that_is_no_server_is_quoted_without_control_characters() {
 }
 
 #[test]
-fn a_silent_command_is_reported_while_the_wait_goes_on() {
+fn a_silent_command_is_reported_while_it_is_awaited() {
     let home = TempDir::new().expect("a folder");
     let script = "cat > /dev/null";
     let mut call = Running::start(outlast(home.path()).args(["tools", "--", "sh", "-c", script]));
@@ -140,7 +140,7 @@ fn a_mistyped_store_is_an_error_and_no_new_store() {
 }
 
 #[test]
-fn a_folder_that_cannot_hold_a_store_is_named_by_every_server() {
+fn an_unusable_store_folder_is_named_by_every_server() {
     let home = TempDir::new().expect("a folder");
     let folder = home.path().join("missing");
     let store = format!("sqlite:{}", folder.join("tasks.db").display());

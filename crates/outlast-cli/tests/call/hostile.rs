@@ -78,7 +78,7 @@ fn results_and_errors_of_tools_are_only_text() {
 }
 
 #[test]
-fn questions_of_servers_are_only_text() {
+fn input_requests_of_servers_are_only_text() {
     let server = Hostile::start();
     let call = |tool| ["call", "--interactive", "--as", "v1", "{}", tool];
     let seen = server.check(&call("asks"), "y\n\n\n", CLEANED);

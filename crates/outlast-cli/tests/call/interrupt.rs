@@ -14,7 +14,7 @@ fn following(server: &Server, options: &[&str], steps: &str) -> Running {
 }
 
 #[test]
-fn the_first_asks_and_the_task_is_cancelled() {
+fn the_first_ctrl_c_asks_and_the_task_is_cancelled() {
     let server = Server::start();
     let mut call = following(&server, &["--interactive"], "from=1000");
     call.interrupt();
@@ -25,7 +25,7 @@ fn the_first_asks_and_the_task_is_cancelled() {
 }
 
 #[test]
-fn the_first_asks_and_the_call_goes_on() {
+fn the_first_ctrl_c_asks_and_the_call_continues() {
     let server = Server::start();
     let mut call = following(&server, &["--interactive"], "from=50");
     call.interrupt();
@@ -41,7 +41,7 @@ fn the_first_asks_and_the_call_goes_on() {
 }
 
 #[test]
-fn a_task_that_was_left_is_watched_to_its_end() {
+fn a_detached_task_is_watched_to_its_end() {
     let server = Server::start();
     let mut call = following(&server, &["--interactive"], "from=100");
     call.interrupt();
@@ -64,7 +64,7 @@ fn a_task_that_was_left_is_watched_to_its_end() {
 }
 
 #[test]
-fn the_second_leaves_without_an_answer() {
+fn the_second_ctrl_c_detaches_without_an_answer() {
     let server = Server::start();
     let mut call = following(&server, &["--interactive"], "from=1000");
     call.interrupt();
@@ -77,7 +77,7 @@ fn the_second_leaves_without_an_answer() {
 }
 
 #[test]
-fn where_nobody_can_be_asked_a_task_is_left_and_a_plain_call_cancelled() {
+fn without_a_terminal_a_task_is_detached_and_a_plain_call_cancelled() {
     let server = Server::start();
     let call = following(&server, &[], "from=1000");
     call.interrupt();
@@ -94,7 +94,7 @@ fn where_nobody_can_be_asked_a_task_is_left_and_a_plain_call_cancelled() {
 }
 
 #[test]
-fn a_task_that_is_only_watched_is_left() {
+fn ctrl_c_does_not_cancel_a_watched_task() {
     let server = Server::start();
     let left = server.run(&["call", "--detach", "{}", "countdown", "from=1000"]);
     let task = left.out.trim();

@@ -80,7 +80,7 @@ fn a_data_directory_that_cannot_be_used_is_named() {
 }
 
 #[test]
-fn a_call_outlasts_its_server_and_says_that_it_is_unreachable() {
+fn a_call_outlasts_its_server_and_reports_that_it_is_unreachable() {
     let mut server = Server::with_store(Duration::from_millis(100));
     let mut call = server.begin(&["call", "--as", "v1", "{}", "countdown", "from=20"]);
     call.until("Working: task");
@@ -98,7 +98,7 @@ fn a_call_outlasts_its_server_and_says_that_it_is_unreachable() {
 }
 
 #[test]
-fn a_call_that_is_left_while_its_server_is_down_says_how_to_come_back() {
+fn detaching_while_the_server_is_down_prints_the_next_command() {
     let mut server = Server::with_store(Duration::from_millis(100));
     let mut call = server.begin(&["call", "--as", "v1", "{}", "countdown", "from=20"]);
     call.until("Working: task");

@@ -27,7 +27,7 @@ fn fail_if_wrong(played: &[(Case, Option<String>)]) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_kill_of_the_gateway_keeps_what_it_promised_where_most_is_at_stake() {
+async fn a_killed_gateway_keeps_its_guarantees_in_the_riskiest_cases() {
     // Issue point 6, BR-SEC-3; promises 1, 2, 4 and 5 of DESIGN §4.
     let cell = |client, server, back| Cell {
         client,
@@ -58,7 +58,7 @@ async fn a_kill_of_the_gateway_keeps_what_it_promised_where_most_is_at_stake() {
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "`cargo xtask soak gateway` plays every state of every cell"]
-async fn a_kill_of_the_gateway_keeps_what_it_promised_in_every_state_of_every_cell() {
+async fn a_killed_gateway_keeps_its_guarantees_in_every_case() {
     let mut cases = Vec::new();
     for cell in Cell::all() {
         // The transport of the client makes no difference to a kill, because everything is in the

@@ -105,7 +105,7 @@ fn post(
 }
 
 #[test]
-fn no_secret_and_nothing_that_was_said_is_in_the_log() {
+fn the_log_contains_no_secrets_and_no_messages() {
     let home = TempDir::new().expect("a folder");
     let words = ["demo", "--http", "127.0.0.1:0", "--store", "memory:"];
     let mut demo = outlast(home.path());
@@ -157,7 +157,7 @@ fn no_secret_and_nothing_that_was_said_is_in_the_log() {
 }
 
 #[test]
-fn no_request_writes_a_line_unless_the_audit_trail_is_switched_on() {
+fn requests_are_logged_only_with_the_audit_trail() {
     let home = TempDir::new().expect("a folder");
     let behind = example("behind");
     let behind = ["--", behind.to_str().expect("a path")];
@@ -195,7 +195,7 @@ fn no_request_writes_a_line_unless_the_audit_trail_is_switched_on() {
 }
 
 #[test]
-fn a_log_can_be_switched_off_and_a_level_that_is_none_is_refused() {
+fn a_log_can_be_disabled_and_an_unknown_level_is_refused() {
     let home = TempDir::new().expect("a folder");
     let behind = example("behind");
     let words = ["--log", "off", "--", behind.to_str().expect("a path")];
@@ -213,7 +213,7 @@ fn a_log_can_be_switched_off_and_a_level_that_is_none_is_refused() {
 }
 
 #[test]
-fn what_is_logged_of_a_call_names_the_trace_of_its_caller() {
+fn log_lines_of_a_call_contain_the_trace_of_its_caller() {
     // V2-META-9.
     let home = TempDir::new().expect("a folder");
     let config = json!({ "mcpServers": { "child": { "command": example("behind"), "outlast": { "task": "always" } } } });

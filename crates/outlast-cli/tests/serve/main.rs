@@ -17,7 +17,7 @@ use tempfile::TempDir;
 use gateway::{Gateway, outlast, text};
 
 #[test]
-fn any_server_gets_tasks_and_only_who_has_the_token_comes_in() {
+fn any_server_gets_tasks_and_a_token_is_required() {
     let home = TempDir::new().expect("a folder");
     let gateway = Gateway::before_one(home.path(), "127.0.0.1:0");
     assert!(gateway.urls()[0].ends_with("/mcp"));
@@ -57,7 +57,7 @@ fn any_server_gets_tasks_and_only_who_has_the_token_comes_in() {
 }
 
 #[test]
-fn a_question_of_a_server_on_a_pipe_reaches_the_person_at_the_other_end() {
+fn an_input_request_of_a_child_server_reaches_the_user() {
     let home = TempDir::new().expect("a folder");
     let gateway = Gateway::before_one(home.path(), "127.0.0.1:0");
     for form in ["--task", "--no-task"] {
@@ -78,7 +78,7 @@ fn a_question_of_a_server_on_a_pipe_reaches_the_person_at_the_other_end() {
 }
 
 #[test]
-fn a_kill_loses_no_result_repeats_what_may_be_repeated_and_says_what_is_unknown() {
+fn a_kill_loses_no_result_and_reruns_only_repeatable_calls() {
     // Guarantees 1, 2 and 4, with the real program.
     let home = TempDir::new().expect("a folder");
     let gateway = Gateway::before_one(home.path(), "127.0.0.1:0");
@@ -107,7 +107,7 @@ fn a_kill_loses_no_result_repeats_what_may_be_repeated_and_says_what_is_unknown(
 }
 
 #[test]
-fn a_server_that_outlives_a_kill_of_the_gateway_is_gone_before_its_call_runs_again() {
+fn an_orphaned_server_is_ended_before_its_call_runs_again() {
     // Issue point 6: a new attempt starts after the previous child has ended.
     let home = TempDir::new().expect("a folder");
     // It does not end with its input, and reports if another instance runs when it starts.
@@ -161,7 +161,7 @@ fn terminate(mut gateway: Gateway) {
 }
 
 #[test]
-fn a_server_that_crashes_is_started_again_and_its_neighbour_does_not_notice() {
+fn a_crashed_server_is_restarted_without_effect_on_another() {
     let home = TempDir::new().expect("a folder");
     let behind = example("behind");
     let config = serde_json::json!({ "mcpServers": {
@@ -191,7 +191,7 @@ fn a_server_that_crashes_is_started_again_and_its_neighbour_does_not_notice() {
 }
 
 #[test]
-fn a_setting_that_is_not_known_keeps_the_gateway_from_starting() {
+fn an_unknown_setting_prevents_the_start_of_the_gateway() {
     let home = TempDir::new().expect("a folder");
     let config = r#"{ "servers": { "a": { "command": "x", "outlast": { "gracems": 5, }, } } } // for VS Code"#;
     std::fs::write(home.path().join("mcp.json"), config).expect("it is written");
@@ -208,7 +208,7 @@ fn a_setting_that_is_not_known_keeps_the_gateway_from_starting() {
 }
 
 #[test]
-fn health_and_numbers_stand_beside_the_endpoint() {
+fn health_and_metrics_are_served_next_to_the_endpoint() {
     let home = TempDir::new().expect("a folder");
     let gateway = Gateway::before_one(home.path(), "127.0.0.1:0");
     gateway.said(&["call", "{}", "wait", "ms=1", "--task", "--as", "v1"]);
@@ -241,7 +241,7 @@ fn health_and_numbers_stand_beside_the_endpoint() {
 }
 
 #[test]
-fn a_gateway_that_is_told_to_stop_lets_work_finish_and_leaves_with_its_servers() {
+fn a_stopping_gateway_finishes_its_calls_and_ends_its_servers() {
     let home = TempDir::new().expect("a folder");
     let mut gateway = Gateway::before_one(home.path(), "127.0.0.1:0");
     let soon = gateway.said(&["call", "{}", "wait", "ms=1500", "--task", "--detach"]);
@@ -268,7 +268,7 @@ fn a_gateway_that_is_told_to_stop_lets_work_finish_and_leaves_with_its_servers()
 }
 
 #[test]
-fn a_task_of_a_server_at_a_url_goes_on_when_the_gateway_is_killed() {
+fn a_task_at_a_url_continues_when_the_gateway_is_killed() {
     // BR-SEC-3: found again by its stored handle, in either generation.
     let home = TempDir::new().expect("a folder");
     let words = [

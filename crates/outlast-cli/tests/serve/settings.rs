@@ -36,7 +36,7 @@ fn told(output: &Output) -> String {
 const LONG: [&str; 6] = ["call", "{}", "wait", "ms=3600000", "--task", "--detach"];
 
 #[test]
-fn an_owner_has_so_many_calls_open_at_a_server_and_another_is_not_kept_out_by_that() {
+fn open_calls_are_limited_per_owner_and_server() {
     let home = TempDir::new().expect("a folder");
     let gateway = start(&home, &json!({ "openCallsPerOwner": 1 }), &json!({}));
     let open = gateway.said(&LONG);
@@ -59,7 +59,7 @@ fn an_owner_has_so_many_calls_open_at_a_server_and_another_is_not_kept_out_by_th
 }
 
 #[test]
-fn a_server_has_so_many_calls_open() {
+fn open_calls_are_limited_per_server() {
     let home = TempDir::new().expect("a folder");
     let gateway = start(&home, &json!({ "openCalls": 1 }), &json!({}));
     gateway.said(&LONG);
@@ -68,7 +68,7 @@ fn a_server_has_so_many_calls_open() {
 }
 
 #[test]
-fn an_owner_has_so_many_open_tasks_at_all_servers_together() {
+fn open_tasks_are_limited_per_owner_across_servers() {
     let home = TempDir::new().expect("a folder");
     let gateway = start(&home, &json!({}), &json!({ "openTasksPerOwner": 1 }));
     let long = [&LONG[..], &["--as", "v1"]].concat();
@@ -83,7 +83,7 @@ fn an_owner_has_so_many_open_tasks_at_all_servers_together() {
 }
 
 #[test]
-fn a_call_that_takes_longer_than_it_may_is_ended() {
+fn a_call_ends_at_its_timeout() {
     let home = TempDir::new().expect("a folder");
     let settings = json!({ "tools": { "wait": { "timeoutMs": 200 } } });
     let gateway = start(&home, &settings, &json!({}));
@@ -92,7 +92,7 @@ fn a_call_that_takes_longer_than_it_may_is_ended() {
 }
 
 #[test]
-fn a_tool_is_run_again_after_a_kill_if_the_file_says_so() {
+fn a_tool_reruns_after_a_kill_if_the_file_allows_it() {
     let home = TempDir::new().expect("a folder");
     let settings =
         json!({ "tools": { "wait": { "retry": "rerun" }, "read": { "retry": "never" } } });
@@ -115,7 +115,7 @@ fn a_tool_is_run_again_after_a_kill_if_the_file_says_so() {
 }
 
 #[test]
-fn a_server_is_spoken_to_in_the_era_that_the_file_names() {
+fn the_file_sets_the_era_of_a_server() {
     for (era, told) in [("legacy", "era=Legacy"), ("modern", "era=Modern")] {
         let home = TempDir::new().expect("a folder");
         let gateway = start(&home, &json!({ "era": era }), &json!({}));

@@ -26,7 +26,7 @@ fn refusing(status: &'static str) -> String {
 }
 
 #[test]
-fn a_server_that_cannot_be_reached_is_told_at_the_start_with_a_next_step() {
+fn an_unreachable_server_is_reported_at_the_start_with_a_next_step() {
     let home = TempDir::new().expect("a folder");
     let config = json!({ "mcpServers": {
         "fine": { "command": example("behind") },

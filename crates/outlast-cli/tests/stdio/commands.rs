@@ -66,7 +66,7 @@ fn the_token_is_shown_once_and_its_file_is_private() {
 }
 
 #[test]
-fn the_gateway_knows_the_tasks_of_every_owner_by_shortened_ids() {
+fn the_gateway_finds_tasks_of_every_owner_by_shortened_ids() {
     let folder = TempDir::new().expect("a folder");
     let home = folder.path();
     let serving = Serving::start(home);

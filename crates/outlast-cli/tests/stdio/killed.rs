@@ -54,7 +54,7 @@ fn a_host_keeps_its_server_when_the_gateway_is_killed() {
 }
 
 #[test]
-fn a_question_of_a_task_survives_the_gateway_and_is_asked_once() {
+fn an_input_request_of_a_task_survives_the_gateway() {
     let folder = TempDir::new().expect("a folder");
     let home = folder.path();
     let mut host = Host::start(home);
@@ -84,7 +84,7 @@ fn a_question_of_a_task_survives_the_gateway_and_is_asked_once() {
 }
 
 #[test]
-fn a_question_of_a_plain_call_is_cancelled_at_the_host() {
+fn an_input_request_of_a_plain_call_is_cancelled_at_the_host() {
     let folder = TempDir::new().expect("a folder");
     let home = folder.path();
     let mut host = Host::start(home);
@@ -148,7 +148,7 @@ fn a_gateway_that_stops_finishes_its_calls_and_loses_no_request() {
 }
 
 #[test]
-fn a_gateway_that_was_stopped_comes_back_when_the_host_needs_it() {
+fn a_stopped_gateway_is_started_again_when_the_host_needs_it() {
     let folder = TempDir::new().expect("a folder");
     let home = folder.path();
     let mut host = Host::start(home);

@@ -15,7 +15,7 @@ use tempfile::TempDir;
 use host::{Host, run, text};
 
 #[test]
-fn a_task_outlives_the_host_and_the_next_window_has_its_result() {
+fn a_task_outlives_the_host_and_the_next_relay_gets_its_result() {
     // BR-CAN-8: the end of the host's pipe ends only the relay.
     let folder = TempDir::new().expect("a folder");
     let home = folder.path();
@@ -79,7 +79,7 @@ fn a_task_outlives_the_host_and_the_next_window_has_its_result() {
 }
 
 #[test]
-fn two_windows_share_one_gateway() {
+fn two_relays_share_one_gateway() {
     let folder = TempDir::new().expect("a folder");
     let home = folder.path();
     let starting = [(); 2].map(|()| {
@@ -103,7 +103,7 @@ fn two_windows_share_one_gateway() {
 }
 
 #[test]
-fn a_server_of_a_file_is_named_and_one_at_a_url_is_the_business_of_serve() {
+fn stdio_starts_a_server_of_a_file_and_refuses_a_url() {
     let folder = TempDir::new().expect("a folder");
     let config = json!({ "mcpServers": {
         "behind": { "command": example("behind"), "outlast": { "graceMs": 1 } },
@@ -136,7 +136,7 @@ fn a_server_of_a_file_is_named_and_one_at_a_url_is_the_business_of_serve() {
 }
 
 #[test]
-fn settings_that_are_not_known_are_told_to_the_host() {
+fn unknown_settings_are_reported_to_the_host() {
     let folder = TempDir::new().expect("a folder");
     let words = ["stdio", "--settings", r#"{"gracems":1}"#, "--", "x"];
     let said = run(folder.path(), &words);
@@ -149,7 +149,7 @@ fn settings_that_are_not_known_are_told_to_the_host() {
 }
 
 #[test]
-fn a_task_that_has_ended_cannot_be_cancelled_and_that_is_said() {
+fn cancelling_an_ended_task_is_an_error() {
     let folder = TempDir::new().expect("a folder");
     let home = folder.path();
     let mut host = Host::start(home);

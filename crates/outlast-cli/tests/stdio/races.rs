@@ -9,7 +9,7 @@ use tempfile::TempDir;
 use crate::host::{Host, gateway_pid, outlast, status};
 
 #[test]
-fn no_window_meets_a_gateway_that_is_about_to_leave() {
+fn no_relay_fails_because_its_gateway_is_exiting() {
     let folder = TempDir::new().expect("a folder");
     let home = folder.path();
     let behind = example("behind");

@@ -30,7 +30,7 @@ fn a_relay_attaches_to_the_gateway_that_serve_runs() {
 }
 
 #[test]
-fn serve_takes_over_from_a_gateway_in_the_background_and_hands_its_windows_on() {
+fn serve_replaces_a_gateway_in_the_background_and_keeps_its_relays() {
     let folder = TempDir::new().expect("a folder");
     let home = folder.path();
     let mut host = Host::start(home);
@@ -91,7 +91,7 @@ fn a_second_serve_on_a_store_is_refused_by_name() {
 }
 
 #[test]
-fn windows_that_differ_in_harmless_variables_share_a_server() {
+fn relays_that_differ_in_harmless_variables_share_a_server() {
     let folder = TempDir::new().expect("a folder");
     let home = folder.path();
     let behind = example("behind");
@@ -112,7 +112,7 @@ fn windows_that_differ_in_harmless_variables_share_a_server() {
 }
 
 #[test]
-fn a_store_that_another_program_has_is_named_to_the_host() {
+fn a_store_in_use_is_reported_to_the_host() {
     let folder = TempDir::new().expect("a folder");
     let home = folder.path();
     let store = format!("sqlite:{}", home.join("outlast/tasks.db").display());

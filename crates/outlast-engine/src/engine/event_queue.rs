@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_crowd_of_small_news_does_not_hide_a_question() {
+    async fn many_small_events_do_not_hide_an_input_request() {
         let first = task(1);
         let received = Arc::new(first.clone()).apply(request_input(&first, "who"), CREATED);
         let step = received.unwrap();

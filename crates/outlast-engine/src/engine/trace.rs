@@ -33,7 +33,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_w3c_writes_is_read() {
+    fn only_w3c_trace_parents_are_read() {
         // V2-META-9.
         let read = |text: &str| parts(text).map(|(trace, caller)| format!("{trace} {caller}"));
         let fine = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";

@@ -16,7 +16,7 @@ pub async fn no_body_before_the_end(store: &Arc<dyn Store>) {
 }
 
 /// A result is read back byte for byte, however it is formatted.
-pub async fn body_is_kept_byte_for_byte(store: &Arc<dyn Store>) {
+pub async fn body_is_stored_byte_for_byte(store: &Arc<dyn Store>) {
     let bodies = [
         "null",
         r#"{ "b" : 1.0e0,  "a":1, "a":2 }"#,
@@ -70,7 +70,7 @@ pub async fn large_body_survives(store: &Arc<dyn Store>) {
 }
 
 /// A body is removed with its task.
-pub async fn body_is_gone_with_its_task(store: &Arc<dyn Store>) {
+pub async fn body_is_removed_with_its_task(store: &Arc<dyn Store>) {
     let task = stored(store, task(1)).await;
     let task = ended(store, &task, result("1")).await;
     removed(store, &task).await;

@@ -11,7 +11,7 @@ pub async fn open_store_is_ready(store: &Arc<dyn Store>) {
 }
 
 /// A closed store reports it, also to receivers from before.
-pub async fn closed_store_says_so(store: &Arc<dyn Store>) {
+pub async fn closed_store_reports_it(store: &Arc<dyn Store>) {
     let mut before = store.health();
     store.close().await.expect("an open store can be closed");
     let told = before.wait_for(|health| *health == Health::Closed).await;

@@ -16,7 +16,7 @@ pub async fn nothing_is_due_in_an_empty_store(store: &Arc<dyn Store>) {
 }
 
 /// A task is due at its deadline and not a millisecond before.
-pub async fn task_is_due_at_its_moment(store: &Arc<dyn Store>) {
+pub async fn task_is_due_at_its_deadline(store: &Arc<dyn Store>) {
     let task = stored(store, task(1)).await;
     let moment = CREATED.plus(TTL);
     let early = due(store, Timestamp(moment.0 - 1)).await;
@@ -46,7 +46,7 @@ pub async fn due_names_the_newest_revision(store: &Arc<dyn Store>) {
 }
 
 /// Only due tasks are returned, with the earliest deadline of the others.
-pub async fn next_moment_is_that_of_the_first_task_left(store: &Arc<dyn Store>) {
+pub async fn next_deadline_is_the_earliest_of_the_remaining_tasks(store: &Arc<dyn Store>) {
     // Not in the order of their deadlines.
     for n in [4, 1, 3, 0, 2] {
         stored(store, living(n, (n + 1) * 100)).await;
@@ -97,7 +97,7 @@ pub async fn removed_task_is_never_due(store: &Arc<dyn Store>) {
 }
 
 /// An extension changes the deadline, before the end and after, and so does a shorter TTL.
-pub async fn extension_moves_the_moment(store: &Arc<dyn Store>) {
+pub async fn extension_moves_the_deadline(store: &Arc<dyn Store>) {
     let mut task = stored(store, task(1)).await;
     for ttl in [2 * TTL, TTL / 2] {
         task = changed(store, &task, Command::Extend { ttl }).await;

@@ -50,7 +50,7 @@ pub async fn pages_are_full_until_the_last(store: &Arc<dyn Store>) {
 }
 
 /// A list contains the current state of each task.
-pub async fn list_shows_tasks_as_they_stand(store: &Arc<dyn Store>) {
+pub async fn list_shows_the_current_state_of_tasks(store: &Arc<dyn Store>) {
     let open = stored(store, task(1)).await;
     let open = changed(store, &open, request_input(&open, "name")).await;
     let over = stored(store, task(2)).await;
@@ -68,7 +68,7 @@ pub async fn list_shows_tasks_as_they_stand(store: &Arc<dyn Store>) {
 }
 
 /// Changes and ends do not reorder the list.
-pub async fn changed_tasks_keep_their_place(store: &Arc<dyn Store>) {
+pub async fn changed_tasks_keep_their_position(store: &Arc<dyn Store>) {
     let tasks = stored_all(store, 0..6).await;
     let before = listed(store, &ada(), 100).await;
     changed(store, &tasks[0], status(&tasks[0], "drawing")).await;
@@ -80,7 +80,7 @@ pub async fn changed_tasks_keep_their_place(store: &Arc<dyn Store>) {
 }
 
 /// A listing continues although the last listed task was removed.
-pub async fn walk_goes_on_behind_a_removed_task(store: &Arc<dyn Store>) {
+pub async fn listing_continues_after_a_removed_task(store: &Arc<dyn Store>) {
     let tasks = stored_all(store, 0..6).await;
     let mut walk = Walk::default();
     let first = walk.next(store, &ada(), 2).await;
@@ -93,7 +93,7 @@ pub async fn walk_goes_on_behind_a_removed_task(store: &Arc<dyn Store>) {
 
 /// A task that is stored during the whole listing is listed exactly once, whatever is inserted,
 /// ended and removed (P9).
-pub async fn walk_sees_every_staying_task_once(store: &Arc<dyn Store>) {
+pub async fn listing_returns_every_stored_task_once(store: &Arc<dyn Store>) {
     let old = stored_all(store, 0..60).await;
     let mut fresh = 1_000;
     let mut seen: Vec<TaskId> = Vec::new();
@@ -121,7 +121,7 @@ pub async fn walk_sees_every_staying_task_once(store: &Arc<dyn Store>) {
 }
 
 /// The same with concurrent writers on other threads (P9).
-pub async fn walk_beside_writers_sees_every_staying_task_once(store: &Arc<dyn Store>) {
+pub async fn listing_with_concurrent_writers_returns_every_task_once(store: &Arc<dyn Store>) {
     let stays = stored_all(store, 0..100).await;
     let writers = (1..4).map(|writer| Beside::Writer(writer * 1_000));
     let everybody = writers.chain([Beside::Walker, Beside::Walker]);

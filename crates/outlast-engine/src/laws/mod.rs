@@ -41,10 +41,10 @@ macro_rules! store_laws {
                 created_task_is_visible_at_once
                 unknown_task_is_not_found
                 writes_in_sequence_are_all_visible
-                open_task_is_shown_in_full
-                ended_task_is_shown_in_brief
+                snapshot_of_an_open_task_is_complete
+                snapshot_of_an_ended_task_is_a_summary
                 history_survives_the_end
-                odd_texts_survive
+                unusual_texts_survive
             }
             conflict {
                 stale_revision_is_refused
@@ -60,12 +60,12 @@ macro_rules! store_laws {
             }
             body {
                 no_body_before_the_end
-                body_is_kept_byte_for_byte
+                body_is_stored_byte_for_byte
                 error_is_a_body
                 cancelled_task_has_no_body
                 body_survives_an_extension
                 large_body_survives
-                body_is_gone_with_its_task
+                body_is_removed_with_its_task
             }
             ownership {
                 foreign_task_is_not_found
@@ -76,28 +76,28 @@ macro_rules! store_laws {
                 list_is_newest_first
                 list_of_an_unknown_owner_is_empty
                 pages_are_full_until_the_last
-                list_shows_tasks_as_they_stand
-                changed_tasks_keep_their_place
-                walk_goes_on_behind_a_removed_task
-                walk_sees_every_staying_task_once
-                walk_beside_writers_sees_every_staying_task_once
+                list_shows_the_current_state_of_tasks
+                changed_tasks_keep_their_position
+                listing_continues_after_a_removed_task
+                listing_returns_every_stored_task_once
+                listing_with_concurrent_writers_returns_every_task_once
             }
             removal {
                 remove_is_compare_and_set
-                remove_names_what_it_removed
-                removed_task_is_nowhere
-                of_many_removals_one_is_told
+                remove_returns_the_removed_ids
+                removed_task_is_not_found
+                of_many_removals_one_succeeds
                 of_a_change_and_a_removal_one_wins
             }
             deadlines {
                 nothing_is_due_in_an_empty_store
-                task_is_due_at_its_moment
+                task_is_due_at_its_deadline
                 due_task_stays_due
                 due_names_the_newest_revision
-                next_moment_is_that_of_the_first_task_left
+                next_deadline_is_the_earliest_of_the_remaining_tasks
                 due_is_limited
                 removed_task_is_never_due
-                extension_moves_the_moment
+                extension_moves_the_deadline
                 cancel_deadline_is_due
                 run_limit_is_due_while_the_task_works
             }
@@ -108,8 +108,8 @@ macro_rules! store_laws {
                 running_tasks_are_limited_in_all
                 a_quota_of_nothing_admits_nothing
                 refused_insert_changes_nothing
-                end_frees_a_running_place
-                removal_frees_every_place
+                end_frees_running_quota
+                removal_frees_all_quota
                 running_limit_holds_under_concurrency
                 total_running_limit_holds_under_concurrency
                 owner_limit_holds_under_concurrency
@@ -127,11 +127,11 @@ macro_rules! store_laws {
             records {
                 record_is_read_back
                 put_replaces
-                deleted_record_is_gone
+                deleted_record_is_not_found
                 record_writes_count_in_order
                 records_are_listed_by_kind_and_owner
                 record_expires_exactly
-                sweep_spares_living_records
+                expiry_deletes_no_live_record
                 record_is_written_with_an_insert
                 refused_insert_writes_no_record
                 record_is_written_with_a_change
@@ -139,9 +139,9 @@ macro_rules! store_laws {
                 record_outlives_its_task
             }
             nodes {
-                tasks_of_a_living_node_are_not_offered
+                tasks_of_a_joined_node_are_not_offered
                 orphans_are_offered_once
-                offer_shows_the_task_as_it_stands
+                offer_shows_the_current_task
                 tasks_of_an_unknown_node_are_offered
                 ended_tasks_are_not_offered
                 offers_are_limited
@@ -152,16 +152,16 @@ macro_rules! store_laws {
                 of_many_nodes_one_is_offered_an_orphan
             }
             store_events {
-                others_hear_of_a_change
-                others_hear_of_an_end
-                others_hear_of_a_removal
-                change_by_a_stranger_is_heard
-                news_comes_after_the_change
-                others_hear_that_a_node_left
+                other_nodes_receive_a_change
+                other_nodes_receive_an_end
+                other_nodes_receive_a_removal
+                change_by_an_unknown_node_is_received
+                event_arrives_after_the_change_is_visible
+                other_nodes_receive_the_departure_of_a_node
             }
             closing {
                 open_store_is_ready
-                closed_store_says_so
+                closed_store_reports_it
                 closed_store_refuses
             }
             burst {

@@ -7,7 +7,7 @@ use crate::laws::fixtures::*;
 use crate::store::{Store, StoreEvents};
 
 /// A task of a joined node is not offered, not even to that node.
-pub async fn tasks_of_a_living_node_are_not_offered(store: &Arc<dyn Store>) {
+pub async fn tasks_of_a_joined_node_are_not_offered(store: &Arc<dyn Store>) {
     let _feeds = joined(store, [HERE, THERE]).await;
     stored(store, task_at(1, HERE)).await;
     stored(store, task_at(2, THERE)).await;
@@ -27,7 +27,7 @@ pub async fn orphans_are_offered_once(store: &Arc<dyn Store>) {
 }
 
 /// An offer contains the current state of the task.
-pub async fn offer_shows_the_task_as_it_stands(store: &Arc<dyn Store>) {
+pub async fn offer_shows_the_current_task(store: &Arc<dyn Store>) {
     let orphan = stored(store, task_at(1, HERE)).await;
     let orphan = changed(store, &orphan, request_input(&orphan, "name")).await;
     let _feeds = joined(store, [THERE]).await;

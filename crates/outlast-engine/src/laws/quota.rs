@@ -109,7 +109,7 @@ pub async fn refused_insert_changes_nothing(store: &Arc<dyn Store>) {
 }
 
 /// The end of a task frees one running task of the quota, and nothing else.
-pub async fn end_frees_a_running_place(store: &Arc<dyn Store>) {
+pub async fn end_frees_running_quota(store: &Arc<dyn Store>) {
     let quota = Quota {
         owner_open: 1,
         owner_retained: 2,
@@ -125,7 +125,7 @@ pub async fn end_frees_a_running_place(store: &Arc<dyn Store>) {
 }
 
 /// The removal of a task frees all its quota, whether it had ended or not.
-pub async fn removal_frees_every_place(store: &Arc<dyn Store>) {
+pub async fn removal_frees_all_quota(store: &Arc<dyn Store>) {
     let quota = Quota {
         owner_open: 1,
         owner_retained: 1,

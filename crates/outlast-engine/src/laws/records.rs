@@ -62,7 +62,7 @@ pub async fn put_replaces(store: &Arc<dyn Store>) {
 }
 
 /// A deleted record is removed. Deleting a record that does not exist is not an error.
-pub async fn deleted_record_is_gone(store: &Arc<dyn Store>) {
+pub async fn deleted_record_is_not_found(store: &Arc<dyn Store>) {
     let (gone, stays) = (record("session", "gone"), record("session", "stays"));
     write(store, [put(&gone), put(&stays)]).await;
     let delete = RecordWrite::Delete(gone.key.clone());
@@ -133,7 +133,7 @@ pub async fn record_expires_exactly(store: &Arc<dyn Store>) {
 }
 
 /// Expiry deletes no live record: neither a renewed one nor one that never expires.
-pub async fn sweep_spares_living_records(store: &Arc<dyn Store>) {
+pub async fn expiry_deletes_no_live_record(store: &Arc<dyn Store>) {
     let brief = Record {
         expires: Some(CREATED.plus(10)),
         ..record("session", "b brief")

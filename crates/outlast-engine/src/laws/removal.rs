@@ -23,7 +23,7 @@ pub async fn remove_is_compare_and_set(store: &Arc<dyn Store>) {
 }
 
 /// The returned ids are those of the tasks that were at the given revision, each once.
-pub async fn remove_names_what_it_removed(store: &Arc<dyn Store>) {
+pub async fn remove_returns_the_removed_ids(store: &Arc<dyn Store>) {
     let tasks = stored_all(store, 0..4).await;
     let over = ended(store, &tasks[2], result("1")).await;
     let wanted = [
@@ -48,7 +48,7 @@ pub async fn remove_names_what_it_removed(store: &Arc<dyn Store>) {
 }
 
 /// A removed task is not found by any operation.
-pub async fn removed_task_is_nowhere(store: &Arc<dyn Store>) {
+pub async fn removed_task_is_not_found(store: &Arc<dyn Store>) {
     let open = stored(store, task(1)).await;
     let over = stored(store, task(2)).await;
     let over = ended(store, &over, result("1")).await;
@@ -64,7 +64,7 @@ pub async fn removed_task_is_nowhere(store: &Arc<dyn Store>) {
 }
 
 /// If many callers remove a task, one gets its id.
-pub async fn of_many_removals_one_is_told(store: &Arc<dyn Store>) {
+pub async fn of_many_removals_one_succeeds(store: &Arc<dyn Store>) {
     for n in 0..20 {
         let task = stored(store, task(n)).await;
         let racers = (0..4).map(|_| {

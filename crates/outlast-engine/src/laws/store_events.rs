@@ -10,7 +10,7 @@ use crate::laws::fixtures::*;
 use crate::store::{Replace, Store, StoreEvent, StoreEvents};
 
 /// Every other node receives an event of a change, the node that made it does not.
-pub async fn others_hear_of_a_change(store: &Arc<dyn Store>) {
+pub async fn other_nodes_receive_a_change(store: &Arc<dyn Store>) {
     let task = stored(store, task(1)).await;
     let (mut here, mut there, mut elsewhere) = feeds(store).await;
     changed(store, &task, status(&task, "drawing")).await;
@@ -20,7 +20,7 @@ pub async fn others_hear_of_a_change(store: &Arc<dyn Store>) {
 }
 
 /// Every other node receives an event of an end.
-pub async fn others_hear_of_an_end(store: &Arc<dyn Store>) {
+pub async fn other_nodes_receive_an_end(store: &Arc<dyn Store>) {
     let task = stored(store, task(1)).await;
     let (mut here, mut there, _elsewhere) = feeds(store).await;
     let end = change(&task, end(&task, result("1")), CREATED.plus(1));
@@ -31,7 +31,7 @@ pub async fn others_hear_of_an_end(store: &Arc<dyn Store>) {
 }
 
 /// Every other node receives an event of a removal.
-pub async fn others_hear_of_a_removal(store: &Arc<dyn Store>) {
+pub async fn other_nodes_receive_a_removal(store: &Arc<dyn Store>) {
     let task = stored(store, task(1)).await;
     let (mut here, mut there, _elsewhere) = feeds(store).await;
     removed(store, &task).await;
@@ -40,7 +40,7 @@ pub async fn others_hear_of_a_removal(store: &Arc<dyn Store>) {
 }
 
 /// A node receives the changes of a writer that never joined.
-pub async fn change_by_a_stranger_is_heard(store: &Arc<dyn Store>) {
+pub async fn change_by_an_unknown_node_is_received(store: &Arc<dyn Store>) {
     let task = stored(store, task(1)).await;
     let mut here = store.join(HERE).await.expect("the store is open");
     let change = change(&task, status(&task, "drawing"), CREATED.plus(1));
@@ -51,7 +51,7 @@ pub async fn change_by_a_stranger_is_heard(store: &Arc<dyn Store>) {
 }
 
 /// An event arrives after its change is visible (P1, P6).
-pub async fn news_comes_after_the_change(store: &Arc<dyn Store>) {
+pub async fn event_arrives_after_the_change_is_visible(store: &Arc<dyn Store>) {
     let mut task = stored(store, task(1)).await;
     let mut there = store.join(THERE).await.expect("the store is open");
     let _here = store.join(HERE).await.expect("the store is open");
@@ -74,7 +74,7 @@ pub async fn news_comes_after_the_change(store: &Arc<dyn Store>) {
 }
 
 /// The remaining nodes receive an event when a node leaves.
-pub async fn others_hear_that_a_node_left(store: &Arc<dyn Store>) {
+pub async fn other_nodes_receive_the_departure_of_a_node(store: &Arc<dyn Store>) {
     let (_here, mut there, mut elsewhere) = feeds(store).await;
     store.leave(HERE).await.expect("the store is open");
     heard(&mut there, StoreEvent::NodeLeft).await;

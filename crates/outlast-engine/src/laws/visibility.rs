@@ -49,14 +49,14 @@ pub async fn writes_in_sequence_are_all_visible(store: &Arc<dyn Store>) {
 }
 
 /// The snapshot of an open task contains all of it.
-pub async fn open_task_is_shown_in_full(store: &Arc<dyn Store>) {
+pub async fn snapshot_of_an_open_task_is_complete(store: &Arc<dyn Store>) {
     let task = everything(store).await;
     assert_eq!(shown_open(store, task.id).await, task);
     assert_eq!(loaded(store, task.id).await, Some(task));
 }
 
 /// The snapshot of an ended task is [`TaskSummary::of`], and the whole task can still be loaded.
-pub async fn ended_task_is_shown_in_brief(store: &Arc<dyn Store>) {
+pub async fn snapshot_of_an_ended_task_is_a_summary(store: &Arc<dyn Store>) {
     let outcomes = [
         result(r#"{"content":[]}"#),
         Outcome::ToolError(raw(r#"{"isError":true}"#), Some("no paper".into())),
@@ -84,7 +84,7 @@ pub async fn history_survives_the_end(store: &Arc<dyn Store>) {
 
 /// Text is stored unchanged: quotes, line breaks, other scripts, characters outside the basic
 /// multilingual plane.
-pub async fn odd_texts_survive(store: &Arc<dyn Store>) {
+pub async fn unusual_texts_survive(store: &Arc<dyn Store>) {
     for (n, text) in ODD.iter().enumerate() {
         let owner = Owner::principal(*text);
         let new = NewTask {

@@ -41,7 +41,7 @@ async fn an_unknown_id_is_not_found() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_foreign_task_is_as_unknown_as_one_that_never_was() {
+async fn a_foreign_task_gets_the_same_error_as_an_unknown_one() {
     let stage = Stage::new().await;
     let id = stage.create("ask").await.id;
     pass(10).await;
@@ -99,7 +99,7 @@ async fn bad_cursors_are_refused() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn oversize_requests_are_refused_and_nothing_is_kept() {
+async fn oversize_requests_are_refused_and_not_stored() {
     let stage = Stage::with(small()).await;
     let mut large = call("echo");
     large.origin.params = Some(raw(&format!("\"{}\"", "x".repeat(2_000))));
@@ -124,7 +124,7 @@ async fn oversize_requests_are_refused_and_nothing_is_kept() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_oversize_answer_is_refused_and_the_question_stays_open() {
+async fn an_oversize_input_response_is_refused_and_the_request_stays_open() {
     let stage = Stage::with(small()).await;
     let id = stage.create("ask").await.id;
     pass(10).await;
@@ -155,7 +155,7 @@ async fn an_oversize_result_fails_the_task_and_names_the_setting() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_nobody_can_run_is_refused() {
+async fn a_call_without_a_runner_is_refused() {
     let stage = Stage::new().await;
     let mut lost = call("echo");
     lost.origin.runner = "elsewhere".into();
@@ -164,7 +164,7 @@ async fn a_call_nobody_can_run_is_refused() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_clock_that_goes_back_takes_no_task_with_it() {
+async fn a_clock_that_goes_back_removes_no_task() {
     let stage = Stage::new().await;
     pass(100_000).await;
     let task = stage.create("ask").await;

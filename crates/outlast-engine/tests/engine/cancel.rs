@@ -47,7 +47,7 @@ async fn waiters_are_answered_when_the_task_is_cancelled() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_runner_that_listens_stops_when_asked() {
+async fn a_cooperative_runner_stops_when_cancelled() {
     let stage = Stage::new().await;
     let id = stage.create("obedient").await.id;
     pass(10).await;
@@ -60,7 +60,7 @@ async fn a_runner_that_listens_stops_when_asked() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_runner_that_does_not_listen_is_cut_off_in_the_end() {
+async fn an_uncooperative_runner_is_aborted_at_the_deadline() {
     let stage = Stage::new().await;
     let id = stage.create("stubborn").await.id;
     pass(10).await;
@@ -72,7 +72,7 @@ async fn a_runner_that_does_not_listen_is_cut_off_in_the_end() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn work_that_ends_after_it_was_asked_to_stop_keeps_its_outcome() {
+async fn work_that_ends_after_a_cancel_request_keeps_its_outcome() {
     let stage = Stage::new().await;
     let id = stage.create("second").await.id;
     stage.engine.request_cancel(&ada(), id).await.unwrap();

@@ -9,7 +9,7 @@ use outlast_engine::{Ending, Policy};
 use crate::harness::{Stage, ada, call, owner, pass};
 
 #[tokio::test(start_paused = true)]
-async fn a_task_is_there_until_its_time_is_over_and_not_after() {
+async fn a_task_is_stored_exactly_until_it_expires() {
     let stage = Stage::new().await;
     let mut short = call("echo");
     short.ttl_ms = Some(1_000);
@@ -57,7 +57,7 @@ async fn a_requested_ttl_is_capped_and_reported() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn work_that_is_kept_while_it_lives_outlasts_its_ttl() {
+async fn kept_work_outlasts_its_ttl() {
     // The default policy.
     let stage = Stage::new().await;
     let mut short = call("second");
@@ -73,7 +73,7 @@ async fn work_that_is_kept_while_it_lives_outlasts_its_ttl() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_runaway_is_stopped_at_its_run_limit() {
+async fn a_call_is_stopped_at_its_run_limit() {
     let policy = Policy {
         run_limit_ms: Some(5_000),
         ..Policy::default()
@@ -93,7 +93,7 @@ async fn a_runaway_is_stopped_at_its_run_limit() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_extended_task_lives_longer() {
+async fn an_extended_task_expires_later() {
     let stage = Stage::with(strict()).await;
     let mut short = call("echo");
     short.ttl_ms = Some(1_000);
@@ -111,7 +111,7 @@ async fn an_extended_task_lives_longer() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_thousand_deadlines_pass_without_a_crowd() {
+async fn a_thousand_deadlines_are_handled() {
     let stage = Stage::with(Policy {
         quota: outlast_engine::Quota {
             owner_open: 2_000,
@@ -146,7 +146,7 @@ fn strict() -> Policy {
 }
 
 #[tokio::test(start_paused = true)]
-async fn only_an_ended_task_is_deleted_and_nothing_is_left_of_it() {
+async fn only_an_ended_task_is_deleted_and_completely() {
     let stage = Stage::new().await;
     let running = stage.create("stubborn").await.id;
     assert!(!stage.engine.delete_ended(&ada(), running).await.unwrap());

@@ -6,7 +6,7 @@ use outlast_engine::{Ending, InputKey, InputKinds};
 use crate::harness::{Stage, accept, ada, call, open_keys, pass, raw};
 
 #[tokio::test(start_paused = true)]
-async fn a_question_waits_and_its_answer_lets_the_work_go_on() {
+async fn an_input_response_continues_the_work() {
     let stage = Stage::new().await;
     let task = stage.create("ask").await;
     pass(10).await;
@@ -34,7 +34,7 @@ async fn a_question_waits_and_its_answer_lets_the_work_go_on() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn with_two_questions_open_one_answer_is_not_enough() {
+async fn with_two_open_input_requests_one_response_is_not_enough() {
     let stage = Stage::new().await;
     let id = stage.create("ask-twice").await.id;
     pass(10).await;
@@ -60,7 +60,7 @@ async fn with_two_questions_open_one_answer_is_not_enough() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn answers_nobody_asked_for_are_ignored() {
+async fn unrequested_input_responses_are_ignored() {
     let stage = Stage::new().await;
     let id = stage.create("ask").await.id;
     pass(10).await;
@@ -86,7 +86,7 @@ async fn answers_nobody_asked_for_are_ignored() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_used_answer_is_not_kept() {
+async fn a_used_input_response_is_not_stored() {
     let stage = Stage::new().await;
     let id = stage.create("ask-twice").await.id;
     pass(10).await;
@@ -112,7 +112,7 @@ async fn a_used_answer_is_not_kept() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_question_nobody_waits_for_is_taken_back() {
+async fn a_dropped_input_request_is_withdrawn() {
     let stage = Stage::new().await;
     let id = stage.create("ask-briefly").await.id;
     pass(100).await;
@@ -130,7 +130,7 @@ async fn a_question_nobody_waits_for_is_taken_back() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_caller_that_cannot_answer_is_not_asked() {
+async fn unsupported_input_requests_are_not_sent() {
     let stage = Stage::new().await;
     let mut deaf = call("ask");
     deaf.origin.accepts = InputKinds::NONE;

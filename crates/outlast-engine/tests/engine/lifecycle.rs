@@ -31,7 +31,7 @@ async fn a_created_task_works_and_completes() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn every_ending_keeps_its_body_and_its_message() {
+async fn every_ending_has_its_body_and_its_message() {
     let stage = Stage::new().await;
     for (tool, ending, message) in [
         ("echo", Ending::Result, None),
@@ -47,7 +47,7 @@ async fn every_ending_keeps_its_body_and_its_message() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_panic_is_an_error_and_the_engine_goes_on() {
+async fn a_panic_is_an_error_and_the_engine_continues() {
     let stage = Stage::new().await;
     let task = stage.create("panic").await;
     let settled = stage.wait(task.id).await;
@@ -101,7 +101,7 @@ async fn a_watcher_sees_every_step_and_then_the_end() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watcher_hears_what_the_work_says_and_how_large_it_was_if_too_large() {
+async fn a_watcher_receives_logs_or_the_size_of_an_oversize_one() {
     let stage = Stage::new().await;
     let mut running = stage.engine.start(call("log")).unwrap();
     let mut heard = Vec::new();
@@ -191,7 +191,7 @@ async fn of_many_status_texts_the_last_one_is_stored() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_request_key_makes_one_task() {
+async fn one_request_key_creates_one_task() {
     let stage = Stage::new().await;
     let mut keyed = call("second");
     keyed.request_key = Some("k1".into());
@@ -222,7 +222,7 @@ async fn one_request_key_makes_one_task() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_owner_may_have_only_so_many_running_tasks() {
+async fn running_tasks_of_an_owner_are_limited_by_the_policy() {
     let stage = Stage::new().await;
     for _ in 0..32 {
         let _ = stage.create("second").await;
@@ -238,7 +238,7 @@ async fn an_owner_may_have_only_so_many_running_tasks() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_walk_shows_every_task_once() {
+async fn all_pages_together_list_every_task_once() {
     let stage = Stage::new().await;
     let mut made = Vec::new();
     for _ in 0..25 {
@@ -266,7 +266,7 @@ async fn a_walk_shows_every_task_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn anyone_who_knows_the_id_is_a_scope_of_its_own() {
+async fn the_scope_any_task_finds_tasks_of_every_owner() {
     let stage = Stage::new().await;
     let task = stage.create("echo").await;
     assert!(stage.engine.get(&Scope::AnyTask, task.id).await.is_ok());

@@ -33,7 +33,7 @@ async fn a_cancel_reaches_the_node_that_runs_the_call() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_answer_on_one_node_reaches_the_call_on_the_other() {
+async fn an_input_response_on_one_node_reaches_the_call_on_another() {
     let one = Stage::new().await;
     let two = one.another().await;
     let id = one.create("ask").await.id;
@@ -65,7 +65,7 @@ async fn a_watcher_on_one_node_sees_what_happens_on_the_other() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_work_of_a_dead_node_is_recovered_by_the_living_one() {
+async fn the_work_of_a_lost_node_is_recovered_by_another() {
     let one = Stage::new().await;
     let two = one.another().await;
     let lost = one.create("stubborn").await.id;
@@ -89,7 +89,7 @@ async fn the_work_of_a_dead_node_is_recovered_by_the_living_one() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn of_two_survivors_one_takes_the_work_over() {
+async fn of_two_remaining_nodes_one_takes_the_work_over() {
     let one = Stage::new().await;
     let two = one.another().await;
     let three = one.another().await;

@@ -9,7 +9,7 @@ use outlast_engine::{Outcome, Policy, Quota};
 use crate::harness::{Stage, accept, ada, call, open_keys, owner, pass, raw};
 
 #[tokio::test(start_paused = true)]
-async fn a_plain_call_never_touches_the_store() {
+async fn a_plain_call_does_not_use_the_store() {
     let stage = Stage::new().await;
     let mut running = stage.engine.start(call("second")).unwrap();
     assert_eq!(running.outcome().await, Outcome::Result(raw("1")));
@@ -18,7 +18,7 @@ async fn a_plain_call_never_touches_the_store() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_promoted_call_goes_on_as_a_task_under_the_same_id() {
+async fn a_promoted_call_continues_as_a_task_with_the_same_id() {
     let stage = Stage::new().await;
     let running = stage.engine.start(call("second")).unwrap();
     let id = running.id();
@@ -43,7 +43,7 @@ async fn a_call_that_has_ended_is_not_promoted() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_that_cannot_be_stored_goes_on() {
+async fn a_call_that_cannot_be_stored_continues() {
     let quota = Quota {
         owner_open: 1,
         owner_retained: 10,
@@ -65,7 +65,7 @@ async fn a_call_that_cannot_be_stored_goes_on() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_plain_call_can_ask_and_be_promoted_while_it_waits() {
+async fn a_plain_call_can_be_promoted_while_it_awaits_input() {
     let stage = Stage::new().await;
     let mut running = stage.engine.start(call("ask")).unwrap();
     let Some(Event::Plain(state)) = running.event().await else {
@@ -90,7 +90,7 @@ async fn a_plain_call_can_ask_and_be_promoted_while_it_waits() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_plain_call_can_be_answered() {
+async fn a_plain_call_can_get_input() {
     let stage = Stage::new().await;
     let mut running = stage.engine.start(call("ask")).unwrap();
     let Some(Event::Plain(state)) = running.event().await else {

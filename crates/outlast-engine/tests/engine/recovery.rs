@@ -16,7 +16,7 @@ async fn crash(stage: Stage) -> Stage {
 }
 
 #[tokio::test(start_paused = true)]
-async fn work_that_may_not_run_again_ends_with_a_plain_word() {
+async fn work_that_may_not_run_again_ends_as_unknown() {
     let stage = Stage::new().await;
     let id = stage.create("stubborn").await.id;
     pass(10).await;
@@ -79,7 +79,7 @@ async fn the_number_of_attempts_is_bounded() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_rerun_takes_old_questions_back_and_asks_under_fresh_keys() {
+async fn a_rerun_withdraws_old_input_requests_and_uses_fresh_keys() {
     let stage = Stage::new().await;
     let id = stage
         .engine
@@ -113,7 +113,7 @@ async fn a_rerun_takes_old_questions_back_and_asks_under_fresh_keys() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn attached_work_is_found_again() {
+async fn saved_work_is_reattached() {
     let stage = Stage::new().await;
     let id = stage.create("attach").await.id;
     pass(10).await;
@@ -124,7 +124,7 @@ async fn attached_work_is_found_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn open_questions_survive_when_the_call_does() {
+async fn open_input_requests_survive_a_reattachment() {
     let stage = Stage::new().await;
     let id = stage.create("attach-and-ask").await.id;
     pass(10).await;
@@ -142,7 +142,7 @@ async fn open_questions_survive_when_the_call_does() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_to_be_cancelled_is_never_run_again() {
+async fn a_call_with_a_requested_cancellation_never_reruns() {
     let stage = Stage::new().await;
     let id = stage
         .engine
@@ -168,7 +168,7 @@ async fn finished_results_are_there_after_a_crash() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_thousand_interrupted_tasks_are_settled_before_anybody_looks() {
+async fn a_thousand_interrupted_tasks_are_recovered_before_the_engine_opens() {
     let quota = outlast_engine::Quota {
         owner_open: 1_000,
         owner_retained: 5_000,

@@ -9,7 +9,7 @@ use outlast_engine::{Ending, Outcome, Scope};
 use crate::harness::{Stage, ada, call, pass};
 
 #[tokio::test(start_paused = true)]
-async fn what_can_finish_in_time_does() {
+async fn calls_that_finish_in_time_complete() {
     let stage = Stage::new().await;
     let id = stage.create("second").await.id;
     let store = stage.store.clone();
@@ -24,7 +24,7 @@ async fn what_can_finish_in_time_does() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn no_new_work_is_taken_while_the_engine_drains() {
+async fn no_new_work_is_accepted_while_the_engine_drains() {
     let stage = Stage::new().await;
     let _ = stage.create("second").await;
     let engine = stage.engine.clone();
@@ -39,7 +39,7 @@ async fn no_new_work_is_taken_while_the_engine_drains() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_cannot_finish_is_left_open_for_the_next_start() {
+async fn calls_that_cannot_finish_are_left_for_the_next_start() {
     let stage = Stage::new().await;
     let id = stage.create("stubborn").await.id;
     let store = stage.store.clone();
@@ -74,7 +74,7 @@ async fn waiters_are_answered_at_shutdown() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn a_call_that_meets_a_shutdown_is_refused_or_finishes() {
+async fn a_call_during_a_shutdown_is_refused_or_finishes() {
     let mut refused = 0;
     for _ in 0..300 {
         let stage = Stage::new().await;

@@ -27,7 +27,7 @@ fn is_starting<T: std::fmt::Debug>(reply: Result<T, EngineError>) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_task_of_a_store_that_is_being_opened_is_refused_as_starting_and_found_later() {
+async fn requests_during_opening_are_refused_as_starting() {
     let before = Stage::new().await;
     let id = before.create("echo").await.id;
     before.wait(id).await;
@@ -66,7 +66,7 @@ async fn a_task_of_a_store_that_is_being_opened_is_refused_as_starting_and_found
 }
 
 #[tokio::test]
-async fn an_open_store_is_not_served_before_tasks_of_a_previous_run_are_settled() {
+async fn no_request_is_served_before_recovery_completes() {
     let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
     let (engine, start) = Engine::builder(store).policy(Policy::default()).start();
     is_starting(engine.page(&owner(), None, 10).await);
@@ -82,7 +82,7 @@ async fn an_open_store_is_not_served_before_tasks_of_a_previous_run_are_settled(
 }
 
 #[tokio::test]
-async fn a_store_that_cannot_be_opened_says_why() {
+async fn a_store_that_cannot_be_opened_returns_the_reason() {
     let (open, store) = opening();
     let (engine, start) = Engine::builder(store.clone()).start();
     let why = StoreError::Corrupt(Reason::new("no database"));

@@ -8,7 +8,7 @@ use shuttle::future::spawn;
 use crate::harness::{ada, call, create, explore, is_whole, waiter};
 
 #[test]
-fn of_cancel_and_completion_one_wins_and_every_waiter_hears_of_it() {
+fn of_cancel_and_completion_one_wins_for_every_waiter() {
     explore(|stage| async move {
         let engine = stage.engine().await;
         let id = create(&engine, call("step")).await;
@@ -37,7 +37,7 @@ fn of_cancel_and_completion_one_wins_and_every_waiter_hears_of_it() {
 }
 
 #[test]
-fn work_that_is_asked_to_stop_ends_once_either_way() {
+fn work_with_a_requested_cancellation_ends_once() {
     explore(|stage| async move {
         let engine = stage.engine().await;
         let id = create(&engine, call("listen")).await;
@@ -58,7 +58,7 @@ fn work_that_is_asked_to_stop_ends_once_either_way() {
 }
 
 #[test]
-fn two_who_cancel_are_not_both_told_that_they_did() {
+fn of_two_cancellations_one_succeeds() {
     explore(|stage| async move {
         let engine = stage.engine().await;
         let id = create(&engine, call("linger")).await;
@@ -76,7 +76,7 @@ fn two_who_cancel_are_not_both_told_that_they_did() {
 }
 
 #[test]
-fn a_remark_on_its_way_does_not_outlive_the_end() {
+fn a_pending_status_is_not_stored_after_the_end() {
     explore(|stage| async move {
         let engine = stage.engine().await;
         let id = create(&engine, call("talk")).await;

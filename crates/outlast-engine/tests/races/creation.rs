@@ -7,7 +7,7 @@ use crate::harness::{ada, call, explore, waiter};
 use crate::tools::some_steps;
 
 #[test]
-fn one_request_key_makes_one_task_and_one_run() {
+fn one_request_key_creates_one_task_and_one_run() {
     explore(|stage| async move {
         let engine = stage.engine().await;
         let creators = [(); 2].map(|()| {
@@ -31,7 +31,7 @@ fn one_request_key_makes_one_task_and_one_run() {
 }
 
 #[test]
-fn a_creator_that_goes_away_leaves_a_task_that_ends_or_nothing() {
+fn a_dropped_creation_leaves_a_task_that_ends_or_nothing() {
     for faults in [0, 2] {
         explore(move |stage| async move {
             *stage.store.faults.lock().unwrap() = faults;
@@ -51,7 +51,7 @@ fn a_creator_that_goes_away_leaves_a_task_that_ends_or_nothing() {
 }
 
 #[test]
-fn whoever_finds_a_task_by_its_key_can_stop_it_at_once() {
+fn a_task_found_by_its_key_can_be_cancelled_immediately() {
     explore(|stage| async move {
         let engine = stage.engine().await;
         let actors = [(); 2].map(|()| {
@@ -72,7 +72,7 @@ fn whoever_finds_a_task_by_its_key_can_stop_it_at_once() {
 }
 
 #[test]
-fn a_key_whose_time_is_over_names_a_new_task_and_nobody_is_forgotten() {
+fn an_expired_key_names_a_new_task_and_every_waiter_resolves() {
     explore(|stage| async move {
         let engine = stage.engine().await;
         let keyed = |tool| {

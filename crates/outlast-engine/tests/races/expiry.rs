@@ -13,7 +13,7 @@ fn short(tool: &str) -> outlast_engine::engine::NewCall {
 }
 
 #[test]
-fn whoever_waits_at_expiry_is_answered_with_the_whole_outcome_or_none() {
+fn a_waiter_at_expiry_gets_the_whole_outcome_or_an_error() {
     explore(|stage| async move {
         let engine = stage.engine().await;
         let id = create(&engine, short("step")).await;
@@ -39,7 +39,7 @@ fn whoever_waits_at_expiry_is_answered_with_the_whole_outcome_or_none() {
 }
 
 #[test]
-fn a_task_that_is_extended_in_its_last_moment_is_gone_or_runs() {
+fn a_task_extended_at_its_expiry_is_removed_or_runs() {
     explore(|stage| async move {
         let engine = stage.engine().await;
         let id = create(&engine, short("linger")).await;
@@ -73,7 +73,7 @@ fn a_task_that_is_extended_in_its_last_moment_is_gone_or_runs() {
 }
 
 #[test]
-fn a_runner_that_stays_silent_is_cut_off_once() {
+fn an_uncooperative_runner_is_aborted_once() {
     explore(|stage| async move {
         let engine = stage.engine().await;
         let id = create(&engine, call("linger")).await;

@@ -14,7 +14,7 @@ fn answerer(engine: &Engine, id: TaskId) -> JoinHandle<()> {
 }
 
 #[test]
-fn an_answer_reaches_the_work_that_asked() {
+fn an_input_response_reaches_its_work() {
     explore(|stage| async move {
         let engine = stage.engine().await;
         let id = create(&engine, call("ask")).await;
@@ -26,7 +26,7 @@ fn an_answer_reaches_the_work_that_asked() {
 }
 
 #[test]
-fn a_question_is_answered_or_its_task_cancelled() {
+fn an_input_request_is_answered_or_its_task_cancelled() {
     explore(|stage| async move {
         let engine = stage.engine().await;
         let id = create(&engine, call("ask")).await;
@@ -42,7 +42,7 @@ fn a_question_is_answered_or_its_task_cancelled() {
 }
 
 #[test]
-fn a_question_that_was_given_up_does_not_stay_open() {
+fn a_withdrawn_input_request_does_not_stay_open() {
     explore(|stage| async move {
         let engine = stage.engine().await;
         let id = create(&engine, call("ask-briefly")).await;
@@ -56,7 +56,7 @@ fn a_question_that_was_given_up_does_not_stay_open() {
 }
 
 #[test]
-fn a_question_that_nobody_answers_is_taken_back() {
+fn an_unanswered_input_request_is_withdrawn() {
     explore(|stage| async move {
         let engine = stage.engine().await;
         let id = create(&engine, call("ask-briefly")).await;

@@ -18,7 +18,7 @@ impl Stage {
 }
 
 #[test]
-fn an_outcome_reaches_those_who_wait_whatever_the_store_says() {
+fn an_outcome_reaches_waiters_despite_lost_replies() {
     explore(|stage| async move {
         let engine = stage.engine().await;
         let id = create(&engine, call("talk")).await;
@@ -33,7 +33,7 @@ fn an_outcome_reaches_those_who_wait_whatever_the_store_says() {
 }
 
 #[test]
-fn a_cancellation_in_doubt_stops_the_work_and_wakes_those_who_wait() {
+fn a_cancellation_with_a_lost_reply_stops_the_work() {
     explore(|stage| async move {
         let engine = stage.engine().await;
         let id = create(&engine, call("linger")).await;
@@ -54,7 +54,7 @@ fn a_cancellation_in_doubt_stops_the_work_and_wakes_those_who_wait() {
 }
 
 #[test]
-fn an_answer_in_doubt_reaches_the_work() {
+fn an_input_response_with_a_lost_reply_reaches_the_work() {
     explore(|stage| async move {
         let engine = stage.engine().await;
         let id = create(&engine, call("ask")).await;
@@ -78,7 +78,7 @@ fn an_answer_in_doubt_reaches_the_work() {
 }
 
 #[test]
-fn a_question_in_doubt_is_not_left_open() {
+fn an_input_request_with_a_lost_reply_does_not_stay_open() {
     explore(|stage| async move {
         let engine = stage.engine().await;
         let id = create(&engine, call("ask-briefly")).await;
@@ -90,7 +90,7 @@ fn a_question_in_doubt_is_not_left_open() {
 }
 
 #[test]
-fn a_creation_in_doubt_leaves_a_task_that_runs_or_none() {
+fn a_creation_with_a_lost_reply_leaves_a_running_task_or_none() {
     explore(|stage| async move {
         let engine = stage.engine().await;
         stage.trouble(2);
@@ -105,7 +105,7 @@ fn a_creation_in_doubt_leaves_a_task_that_runs_or_none() {
 }
 
 #[test]
-fn a_creation_in_doubt_under_a_key_can_be_repeated() {
+fn a_keyed_creation_with_a_lost_reply_can_be_repeated() {
     explore(|stage| async move {
         let engine = stage.engine().await;
         stage.trouble(2);
@@ -124,7 +124,7 @@ fn a_creation_in_doubt_under_a_key_can_be_repeated() {
 }
 
 #[test]
-fn a_promotion_in_doubt_leaves_one_call_and_no_ghost() {
+fn a_promotion_with_a_lost_reply_leaves_one_call() {
     explore(|stage| async move {
         let engine = stage.engine().await;
         stage.trouble(3);
@@ -151,7 +151,7 @@ fn a_promotion_in_doubt_leaves_one_call_and_no_ghost() {
 }
 
 #[test]
-fn a_takeover_in_doubt_is_carried_out() {
+fn a_takeover_with_a_lost_reply_is_completed() {
     explore(|stage| async move {
         let old = stage.engine().await;
         let id = create(&old, repeatable("step")).await;
@@ -167,7 +167,7 @@ fn a_takeover_in_doubt_is_carried_out() {
 }
 
 #[test]
-fn a_removal_in_doubt_leaves_nobody_waiting() {
+fn a_removal_with_a_lost_reply_answers_every_waiter() {
     explore(|stage| async move {
         let engine = stage.engine().await;
         let mut short = call("linger");

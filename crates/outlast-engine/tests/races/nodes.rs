@@ -7,7 +7,7 @@ use crate::harness::{ada, answer_first, call, create, explore, is_whole, repeata
 use crate::tools::done;
 
 #[test]
-fn of_two_survivors_one_takes_over_and_the_old_node_is_fenced() {
+fn of_two_remaining_nodes_one_takes_over_and_fences_the_old() {
     explore(|stage| async move {
         let old = stage.engine().await;
         let id = create(&old, repeatable("step")).await;
@@ -28,7 +28,7 @@ fn of_two_survivors_one_takes_over_and_the_old_node_is_fenced() {
 }
 
 #[test]
-fn what_may_not_run_again_ends_once_although_its_node_still_speaks() {
+fn work_that_may_not_rerun_ends_once_despite_its_old_node() {
     explore(|stage| async move {
         let old = stage.engine().await;
         let id = create(&old, call("talk")).await;
@@ -46,7 +46,7 @@ fn what_may_not_run_again_ends_once_although_its_node_still_speaks() {
 }
 
 #[test]
-fn a_cancel_on_one_node_stops_the_work_on_another_also_while_it_is_taken_over() {
+fn a_cancel_reaches_the_work_during_a_takeover() {
     explore(|stage| async move {
         let old = stage.engine().await;
         let id = create(&old, repeatable("linger")).await;
@@ -62,7 +62,7 @@ fn a_cancel_on_one_node_stops_the_work_on_another_also_while_it_is_taken_over() 
 }
 
 #[test]
-fn a_plain_call_goes_on_while_its_node_is_given_up() {
+fn a_plain_call_continues_when_its_node_is_declared_lost() {
     explore(|stage| async move {
         let old = stage.engine().await;
         let mut running = old.start(call("step")).unwrap();
@@ -74,7 +74,7 @@ fn a_plain_call_goes_on_while_its_node_is_given_up() {
 }
 
 #[test]
-fn an_answer_reaches_the_work_also_while_it_is_taken_over() {
+fn an_input_response_reaches_the_work_during_a_takeover() {
     explore(|stage| async move {
         let old = stage.engine().await;
         let id = create(&old, call("attach-and-ask")).await;

@@ -29,7 +29,7 @@ fn a_call_that_ends_while_it_is_stored_is_answered_once() {
 }
 
 #[test]
-fn a_caller_that_goes_away_leaves_a_task_that_ends_or_nothing() {
+fn a_dropped_promotion_leaves_a_task_that_ends_or_nothing() {
     explore(|stage| async move {
         let engine = stage.engine().await;
         let running = engine.start(call("step")).unwrap();
@@ -46,7 +46,7 @@ fn a_caller_that_goes_away_leaves_a_task_that_ends_or_nothing() {
 }
 
 #[test]
-fn a_plain_call_that_is_dropped_leaves_nothing() {
+fn a_dropped_plain_call_leaves_nothing() {
     explore(|stage| async move {
         let engine = stage.engine().await;
         let mut running = engine.start(call("talk")).unwrap();
@@ -64,7 +64,7 @@ fn a_plain_call_that_is_dropped_leaves_nothing() {
 }
 
 #[test]
-fn whoever_finds_a_call_that_is_being_stored_can_wait_for_it() {
+fn a_call_found_while_it_is_stored_can_be_awaited() {
     explore(|stage| async move {
         let engine = stage.engine().await;
         let running = engine.start(call("step")).unwrap();
@@ -86,7 +86,7 @@ fn whoever_finds_a_call_that_is_being_stored_can_wait_for_it() {
 }
 
 #[test]
-fn whoever_finds_a_call_that_is_being_stored_can_change_it() {
+fn a_call_found_while_it_is_stored_can_be_changed() {
     explore(|stage| async move {
         let engine = stage.engine().await;
         let running = engine.start(call("step")).unwrap();
@@ -105,7 +105,7 @@ fn whoever_finds_a_call_that_is_being_stored_can_change_it() {
 }
 
 #[test]
-fn a_question_survives_the_promotion_of_its_call() {
+fn an_input_request_survives_the_promotion_of_its_call() {
     explore(|stage| async move {
         let engine = stage.engine().await;
         let running = engine.start(call("ask")).unwrap();

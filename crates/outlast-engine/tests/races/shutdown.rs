@@ -8,7 +8,7 @@ use shuttle::future::spawn;
 use crate::harness::{ada, call, create, explore, is_whole, repeatable, waiter};
 
 #[test]
-fn what_is_created_while_its_node_leaves_is_finished_by_another() {
+fn a_task_created_while_its_node_leaves_is_finished_by_another() {
     explore(|stage| async move {
         let leaving = stage.engine().await;
         let staying = stage.engine().await;
@@ -32,7 +32,7 @@ fn what_is_created_while_its_node_leaves_is_finished_by_another() {
 }
 
 #[test]
-fn whoever_waits_at_a_node_that_leaves_is_answered() {
+fn a_waiter_at_a_leaving_node_is_answered() {
     explore(|stage| async move {
         let leaving = stage.engine().await;
         let staying = stage.engine().await;

@@ -50,7 +50,7 @@ fn a_watcher_sees_a_task_go_forward_to_its_end() {
 }
 
 #[test]
-fn status_texts_are_stored_in_the_order_in_which_they_were_said() {
+fn status_texts_are_stored_in_their_order() {
     explore(|stage| async move {
         let engine = stage.engine().await;
         let id = create(&engine, call("count")).await;

@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_newest_bodies_are_kept_within_the_limit() {
+    fn the_newest_bodies_are_cached_within_the_limit() {
         let cache = BodyCache::new(16 << 10);
         let body = |n: i64| Raw::parse(format!("\"{n:0500}\"")).unwrap();
         for n in 0..1_000 {

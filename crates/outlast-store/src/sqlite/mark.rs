@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mark_with_a_changed_byte_is_none() {
+    fn a_mark_with_a_changed_byte_is_invalid() {
         for at in 0..LENGTH {
             let mut bytes = mark().text().into_bytes();
             bytes[at] ^= 1;

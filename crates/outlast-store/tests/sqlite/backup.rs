@@ -131,7 +131,7 @@ async fn the_backup_of_sqlite3_under_load_is_complete() {
 }
 
 #[tokio::test]
-async fn a_backup_replaces_nothing_unless_told() {
+async fn a_backup_replaces_an_existing_file_only_on_request() {
     let place = Place::new();
     let store = place.open().await;
     fixtures::stored(&store, fixtures::task(1)).await;

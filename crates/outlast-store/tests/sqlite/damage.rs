@@ -247,7 +247,7 @@ async fn a_log_of_another_store_is_refused() {
 }
 
 #[tokio::test]
-async fn a_log_that_an_older_file_left_behind_is_refused() {
+async fn a_newer_log_next_to_an_older_file_is_refused() {
     let (old, _) = closed().await;
     let newer = old.copy();
     // Enough to restart the log several times.
@@ -274,7 +274,7 @@ async fn a_log_that_an_older_file_left_behind_is_refused() {
 }
 
 #[tokio::test]
-async fn an_older_copy_in_place_of_a_killed_store_is_refused_by_name() {
+async fn an_older_copy_of_a_killed_store_is_refused_as_incomplete() {
     let (old, facts) = closed().await;
     let newer = old.copy();
     let store = newer.open().await;
@@ -297,7 +297,7 @@ async fn an_older_copy_in_place_of_a_killed_store_is_refused_by_name() {
 }
 
 #[tokio::test]
-async fn a_killed_store_without_its_file_begins_empty() {
+async fn a_killed_store_without_its_file_starts_empty() {
     let (place, _) = killed().await;
     let log = fs::read(place.file("tasks.db-wal")).unwrap();
     fs::remove_file(place.path()).unwrap();
@@ -341,7 +341,7 @@ async fn a_store_that_was_read_by_sqlite3_after_a_kill_opens() {
 }
 
 #[tokio::test]
-async fn what_two_power_losses_tear_is_no_damage() {
+async fn two_torn_transactions_after_power_losses_are_not_damage() {
     let (place, _) = killed().await;
     let log = place.file("tasks.db-wal");
     let torn = last_transaction(&fs::read(&log).unwrap());

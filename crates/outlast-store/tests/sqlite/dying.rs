@@ -45,7 +45,7 @@ async fn write_until_killed() {
 }
 
 #[tokio::test]
-async fn what_was_confirmed_survives_a_kill() {
+async fn acknowledged_writes_survive_a_kill() {
     let place = Place::new();
     for round in 1..=3 {
         let mut child = another_process(&place, WRITER).spawn().unwrap();
@@ -60,7 +60,7 @@ async fn what_was_confirmed_survives_a_kill() {
 }
 
 #[tokio::test]
-async fn what_was_confirmed_survives_death_at_any_moment() {
+async fn acknowledged_writes_survive_a_crash_at_every_fail_point() {
     for moment in ["BeforeCommit", "AfterCommit", "BeforeAck"] {
         let place = Place::new();
         for commits in [1, 2, 30] {

@@ -22,7 +22,7 @@ fn is_unavailable<T>(written: &Result<T, StoreError>) -> bool {
 }
 
 #[tokio::test]
-async fn a_failed_commit_is_unavailable_and_passes() {
+async fn a_failed_commit_is_unavailable_and_the_store_recovers() {
     let place = Place::new();
     let (probe, store) = sabotaged(&place).await;
     let kept = fixtures::stored(&store, fixtures::task(1)).await;
@@ -58,7 +58,7 @@ async fn a_failed_commit_is_unavailable_and_passes() {
 }
 
 #[tokio::test]
-async fn an_insertion_that_nobody_heard_of_is_undone() {
+async fn an_unacknowledged_insertion_is_undone() {
     let place = Place::new();
     let (probe, store) = sabotaged(&place).await;
     probe.fail(FailPoint::AfterCommit, DiskFailure::SyncError);
@@ -81,7 +81,7 @@ async fn an_insertion_that_nobody_heard_of_is_undone() {
 }
 
 #[tokio::test]
-async fn a_change_that_nobody_heard_of_holds_if_the_file_has_it() {
+async fn an_unacknowledged_change_stays_if_the_file_has_it() {
     let place = Place::new();
     let (probe, store) = sabotaged(&place).await;
     let mut feed = store.join(fixtures::HERE).await.unwrap();
@@ -119,7 +119,7 @@ async fn a_change_that_nobody_heard_of_holds_if_the_file_has_it() {
 }
 
 #[tokio::test]
-async fn a_change_that_never_reached_the_file_is_gone() {
+async fn a_change_that_did_not_reach_the_file_is_undone() {
     let place = Place::new();
     let (probe, store) = sabotaged(&place).await;
     let task = fixtures::stored(&store, fixtures::task(1)).await;
@@ -174,7 +174,7 @@ async fn a_store_that_is_down_can_be_closed() {
 }
 
 #[tokio::test]
-async fn a_task_whose_row_somebody_deleted_fails_alone() {
+async fn a_task_whose_row_was_deleted_fails_alone() {
     let place = Place::new();
     let store = place.open().await;
     let lost = fixtures::stored(&store, fixtures::task(1)).await;
@@ -197,7 +197,7 @@ async fn a_task_whose_row_somebody_deleted_fails_alone() {
 }
 
 #[tokio::test]
-async fn another_program_that_writes_is_waited_for() {
+async fn the_writer_waits_for_another_program_that_writes() {
     let place = Place::new();
     let store = place.open().await;
     let task = fixtures::stored(&store, fixtures::task(1)).await;

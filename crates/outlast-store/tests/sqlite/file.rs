@@ -9,7 +9,7 @@ use outlast_store::{OpenError, SqliteOptions};
 use crate::opened::Place;
 
 #[tokio::test]
-async fn files_are_for_their_owner_alone() {
+async fn only_the_owner_can_read_the_files() {
     let place = Place::new();
     let store = place.open().await;
     fixtures::stored(&store, fixtures::task(1)).await;
@@ -38,7 +38,7 @@ async fn a_closed_store_is_one_file() {
 }
 
 #[tokio::test]
-async fn a_file_that_is_no_database_is_left_alone() {
+async fn a_file_that_is_not_a_database_is_not_changed() {
     let place = Place::new();
     for bytes in [&b"Dear diary"[..], &[0; 8192], b"SQLite format 3\0"] {
         fs::write(place.path(), bytes).unwrap();
@@ -49,7 +49,7 @@ async fn a_file_that_is_no_database_is_left_alone() {
 }
 
 #[tokio::test]
-async fn the_database_of_another_program_is_left_alone() {
+async fn the_database_of_another_program_is_not_changed() {
     let place = Place::new();
     let other = rusqlite::Connection::open(place.path()).unwrap();
     other
@@ -64,7 +64,7 @@ async fn the_database_of_another_program_is_left_alone() {
 }
 
 #[tokio::test]
-async fn a_file_of_a_newer_version_is_left_alone() {
+async fn a_file_of_a_newer_version_is_not_changed() {
     let place = Place::new();
     place.open().await.close().await.unwrap();
     let newer = rusqlite::Connection::open(place.path()).unwrap();
@@ -92,7 +92,7 @@ async fn a_file_of_a_newer_version_is_left_alone() {
 }
 
 #[tokio::test]
-async fn a_damaged_file_is_left_alone() {
+async fn a_damaged_file_is_not_changed() {
     let place = Place::new();
     let store = place.open().await;
     fixtures::stored_all(&store, 0..200).await;
@@ -106,7 +106,7 @@ async fn a_damaged_file_is_left_alone() {
 }
 
 #[tokio::test]
-async fn a_row_that_is_no_task_is_named() {
+async fn an_invalid_row_is_named() {
     let place = Place::new();
     let store = place.open().await;
     let task = fixtures::stored(&store, fixtures::task(1)).await;
@@ -154,7 +154,7 @@ async fn an_ended_task_that_is_damaged_is_named_when_it_is_read() {
 }
 
 #[tokio::test]
-async fn a_path_into_nowhere_is_refused() {
+async fn a_path_in_a_missing_folder_is_refused() {
     let place = Place::new();
     let path = place.file("no/such/folder/tasks.db");
     let refused = outlast_store::Sqlite::open(path, Default::default()).await;

@@ -25,7 +25,7 @@ async fn many_callers_share_few_commits() {
 
 /// One half is written while the callers of the other half continue.
 #[tokio::test]
-async fn of_many_that_wait_one_half_is_committed_after_the_other() {
+async fn a_long_queue_is_committed_in_halves() {
     let place = Place::new();
     let (gate, open) = Gate::at(FailPoint::AfterCommit);
     let options = SqliteOptions {
@@ -57,7 +57,7 @@ async fn of_many_that_wait_one_half_is_committed_after_the_other() {
 }
 
 #[tokio::test]
-async fn a_change_of_a_task_whose_insertion_is_under_way_rides_with_it() {
+async fn a_change_of_a_queued_insertion_is_committed_with_it() {
     let place = Place::new();
     let probe = Arc::new(Saboteur::default());
     let store = place.open_with(probe.options()).await;
@@ -92,7 +92,7 @@ async fn a_change_of_a_task_whose_insertion_is_under_way_rides_with_it() {
 }
 
 #[tokio::test]
-async fn large_removals_are_taken_in_portions() {
+async fn large_removals_are_split_into_batches() {
     let place = Place::new();
     let probe = Arc::new(Saboteur::default());
     let store = place.open_with(probe.options()).await;

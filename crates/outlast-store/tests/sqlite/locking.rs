@@ -43,7 +43,7 @@ async fn hold_the_file() {
 }
 
 #[tokio::test]
-async fn a_second_process_is_refused_and_told_of_the_first() {
+async fn a_second_process_is_refused_with_the_holder_of_the_lock() {
     let place = Place::new();
     let mut first = another_process(&place, "locking::hold_the_file")
         .spawn()

@@ -42,7 +42,7 @@ async fn the_log_is_moved_into_the_file() {
 }
 
 #[tokio::test]
-async fn a_reader_holds_the_log_up_and_not_for_longer() {
+async fn a_reader_delays_the_checkpoint_only_while_it_reads() {
     let place = Place::new();
     let store = place.open_with(quick()).await;
     write(&store, 0, 10).await;

@@ -60,7 +60,7 @@ async fn an_idle_store_notices_a_deleted_file() {
 }
 
 #[tokio::test]
-async fn a_file_that_is_replaced_is_left_alone() {
+async fn a_replaced_file_is_not_changed() {
     let other = Place::new();
     let store = other.open().await;
     fixtures::stored(&store, fixtures::task(7)).await;
@@ -91,7 +91,7 @@ async fn a_file_that_is_replaced_is_left_alone() {
 }
 
 #[tokio::test]
-async fn a_replaced_file_is_left_alone_when_the_store_is_closed() {
+async fn a_replaced_file_is_not_changed_when_the_store_closes() {
     let place = Place::new();
     let store = place.open().await;
     fixtures::stored(&store, fixtures::task(1)).await;

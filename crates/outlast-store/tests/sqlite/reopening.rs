@@ -49,7 +49,7 @@ async fn files_copied_from_a_running_store_open_as_it_was() {
 }
 
 #[tokio::test]
-async fn a_reopened_store_goes_on() {
+async fn a_reopened_store_continues() {
     let place = Place::new();
     let store = place.open().await;
     let task = fixtures::stored(&store, fixtures::task_with_key(1, &fixtures::ada(), "once")).await;
@@ -78,7 +78,7 @@ async fn a_reopened_store_goes_on() {
 }
 
 #[tokio::test]
-async fn a_place_in_the_list_is_never_given_twice() {
+async fn a_creation_number_is_never_reused() {
     let place = Place::new();
     let mut last = 0;
     for round in 0..4 {

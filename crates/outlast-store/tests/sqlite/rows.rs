@@ -60,7 +60,7 @@ async fn an_end_in_time_stays_in_its_row() {
 /// Values that consecutive tasks share are bound once. Each task still gets its own values,
 /// whatever the previous one had.
 #[tokio::test]
-async fn tasks_in_a_row_share_nothing_but_what_they_have_in_common() {
+async fn consecutive_tasks_do_not_share_wrong_values() {
     let place = Place::new();
     let store = place.open().await;
     let mut tasks = Vec::new();
@@ -101,7 +101,7 @@ async fn tasks_in_a_row_share_nothing_but_what_they_have_in_common() {
 }
 
 #[tokio::test]
-async fn a_person_can_read_the_tables() {
+async fn an_operator_can_read_the_tables() {
     let place = Place::new();
     let store = place.open().await;
     let working = fixtures::stored(&store, fixtures::task(1)).await;
@@ -172,7 +172,7 @@ async fn a_person_can_read_the_tables() {
 }
 
 #[tokio::test]
-async fn what_happened_is_read_as_it_was_written() {
+async fn a_history_is_read_as_it_was_written() {
     let place = Place::new();
     let store = place.open().await;
     let lifetime = Lifetime::new(fixtures::TTL, TtlPolicy::KeepLive, Some(fixtures::TTL));

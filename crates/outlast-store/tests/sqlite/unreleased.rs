@@ -8,7 +8,7 @@ use outlast_store::OpenError;
 use crate::opened::Place;
 
 #[tokio::test]
-async fn a_file_of_an_unreleased_build_is_refused_and_left_alone() {
+async fn a_file_of_an_unreleased_build_is_refused_and_not_changed() {
     for version in [1, 2] {
         let place = Place::new();
         let old = rusqlite::Connection::open(place.path()).unwrap();
@@ -33,7 +33,7 @@ async fn a_file_of_an_unreleased_build_is_refused_and_left_alone() {
 }
 
 #[tokio::test]
-async fn a_ledger_that_was_left_behind_is_named() {
+async fn a_ledger_of_an_unreleased_build_is_named() {
     for suffix in ["ledger-a", "ledger-b"] {
         let place = Place::new();
         let ledger = place.file(&format!("tasks.db.{suffix}"));

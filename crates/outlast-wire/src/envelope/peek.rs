@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn the_id_of_an_answer_is_found_wherever_it_stands() {
+    fn the_id_of_a_response_is_found_anywhere() {
         for (message, id) in [
             (
                 r#"{"jsonrpc":"2.0","id":7,"result":{"id":8}}"#,

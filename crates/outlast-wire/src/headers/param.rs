@@ -317,7 +317,7 @@ mod tests {
 
     /// V2-PARAM-5.
     #[test]
-    fn headers_are_held_against_the_body() {
+    fn headers_are_compared_with_the_body() {
         let params = three();
         let arguments = raw(r#"{"t":"x","i":42}"#);
         let check = |headers: &[(&str, &'static str)]| {

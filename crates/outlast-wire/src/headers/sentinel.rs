@@ -49,7 +49,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn only_what_http_cannot_carry_is_encoded() {
+    fn only_values_that_http_cannot_transport_are_encoded() {
         for plain in [
             "",
             "render_map",
@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn a_broken_encoding_is_not_taken_literally() {
+    fn an_invalid_encoding_is_an_error() {
         for header in [
             "=?base64?SGVsbG8?=",
             "=?base64?Zg=?=",

@@ -342,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn strings_end_where_they_end_wherever_something_stands_in_them() {
+    fn strings_end_at_their_closing_quote() {
         for length in 0..40 {
             for at in 0..length {
                 for odd in [
@@ -405,7 +405,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_text_is_judged_as_by_serde_json(text in "[\\[\\]{}\",:\\\\ \n0-9eE.+\\-truefalsn\\u{e9}]{0,24}") {
+        fn any_text_is_accepted_exactly_if_serde_json_accepts_it(text in "[\\[\\]{}\",:\\\\ \n0-9eE.+\\-truefalsn\\u{e9}]{0,24}") {
             prop_assert_eq!(is_value(&text), by_serde(&text));
         }
 

@@ -148,7 +148,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn values_end_where_the_scanner_says(value in any_json(), pretty: bool, tail in "[ ,}\\]]?[a-z0-9\"{\\[]{0,9}") {
+        fn values_end_where_the_scanner_ends_them(value in any_json(), pretty: bool, tail in "[ ,}\\]]?[a-z0-9\"{\\[]{0,9}") {
             let text = if pretty { serde_json::to_string_pretty(&value) } else { serde_json::to_string(&value) }.unwrap();
             // Only characters that can follow a value.
             let follows = tail.is_empty() || tail.starts_with([' ', ',', '}', ']']);
@@ -158,7 +158,7 @@ mod tests {
         }
 
         #[test]
-        fn any_text_at_all_comes_to_an_end(text in "[\\[\\]{}\",:\\\\ \n0-9a-z\\u{e9}]{0,40}") {
+        fn skimming_any_text_terminates(text in "[\\[\\]{}\",:\\\\ \n0-9a-z\\u{e9}]{0,40}") {
             let mut skimmer = Skimmer::new(&text);
             while let Some(place) = skimmer.value() {
                 prop_assert!(text.get(place.clone()).is_some());
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn strings_end_where_they_end_wherever_something_stands_in_them() {
+    fn strings_end_at_their_closing_quote() {
         for length in 0..20 {
             for at in 0..length {
                 for odd in ["\\\"", "\\\\", "\\u0022", "\\n", "ä", "\u{10ffff}", "!"] {

@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn declarations_read_back_and_leave_the_rest_alone() {
+    fn declarations_read_back_and_change_nothing_else() {
         let others = RawRef::parse(r#"{"tools":{"listChanged":true},"tasks":{"old":1}}"#).unwrap();
         let server = ServerTasks {
             list: false,

@@ -98,7 +98,7 @@ mod tests {
     use crate::codes::INVALID_PARAMS;
 
     #[test]
-    fn an_object_is_a_wish_and_null_is_none() {
+    fn an_object_requests_a_task_and_null_does_not() {
         assert_eq!(TaskRequest::read(None), Ok(None));
         for (params, expected) in [
             ("{}", None),
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_says_in_one_pass_what_it_says_one_by_one() {
+    fn one_pass_reads_the_same_as_single_lookups() {
         for params in [
             r#"{"name":"x","arguments":{"name":"y","task":{}}}"#,
             r#"{"task":{"ttl":7},"n\u0061me":"x","_meta":{"progressToken":"t"}}"#,
@@ -141,7 +141,7 @@ mod tests {
 
     /// A1-11.
     #[test]
-    fn a_lifetime_that_makes_no_sense_is_refused() {
+    fn an_invalid_ttl_is_refused() {
         for params in [
             r#"{"task":[]}"#,
             r#"{"task":true}"#,
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wish_reads_back() {
+    fn a_task_request_reads_back() {
         let params = RawRef::parse(r#"{"name":"x"}"#).unwrap();
         for wish in [TaskRequest::default(), TaskRequest { ttl_ms: Some(7) }] {
             let with = augment(params, wish).unwrap();

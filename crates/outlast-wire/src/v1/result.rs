@@ -46,7 +46,7 @@ mod tests {
     }
 
     #[test]
-    fn every_payload_is_marked_and_says_nothing_of_v2() {
+    fn every_payload_is_marked_and_has_no_v2_member() {
         // V1-RES-6, BR-RES-2.
         for result in [
             "{}",

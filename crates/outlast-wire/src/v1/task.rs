@@ -86,7 +86,7 @@ mod tests {
     use crate::time::Timestamp;
 
     #[test]
-    fn every_phase_has_its_word() {
+    fn every_phase_has_its_status() {
         for (phase, word) in [
             (Phase::Working, "working"),
             (Phase::AwaitingInput, "input_required"),
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn the_shape_is_the_schemas_and_reads_back() {
+    fn the_written_task_follows_the_schema_and_reads_back() {
         let view = TaskView {
             id: "t-1",
             phase: Phase::Working,
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn a_careless_peer_is_understood() {
+    fn an_incomplete_task_of_a_peer_is_read() {
         let read = |text: &str| read_task(RawRef::parse(text).unwrap());
         let bare = read(r#"{"status":"failed","taskId":"t"}"#).unwrap();
         assert_eq!(

@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn support_is_added_beside_what_is_there() {
+    fn support_is_added_to_existing_members() {
         let tool = RawRef::parse(r#"{"name":"x","execution":{"y":1e0}}"#).unwrap();
         let with = set_task_support(tool, TaskSupport::Optional).unwrap();
         assert_eq!(

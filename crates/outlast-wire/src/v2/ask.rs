@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn questions_read_back() {
+    fn input_requests_read_back() {
         let params = Raw::parse(r#"{"message":"?"}"#.into()).unwrap();
         let asks = [
             AskView {
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_is_carried_whatever_it_is() {
+    fn any_input_response_is_passed_on() {
         let text = r#"{"a":1,"b":{"action":"accept"},"a":null}"#;
         let answers = read_answers(RawRef::parse(text).unwrap()).unwrap();
         let pairs: Vec<_> = answers

@@ -66,7 +66,7 @@ mod tests {
     use crate::v2::Finish;
 
     #[test]
-    fn a_hint_reads_back_and_nonsense_is_stale_and_private() {
+    fn a_hint_reads_back_and_an_invalid_one_is_stale_and_private() {
         let hint = CacheHint {
             ttl_ms: 5,
             scope: CacheScope::Public,

@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn an_outcome_is_never_made_up() {
+    fn a_missing_outcome_is_an_error() {
         let ended = view(Phase::Ended(Ending::Result));
         assert_eq!(get_result(&ended, None, &[]), Err(Unwritable::NoOutcome));
         assert_eq!(

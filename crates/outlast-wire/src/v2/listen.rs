@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn a_filter_that_is_none_is_refused() {
+    fn an_invalid_filter_is_refused() {
         assert!(Filter::read(None).is_err());
         for params in [
             "{}",

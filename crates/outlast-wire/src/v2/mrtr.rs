@@ -108,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn questions_and_state_read_back() {
+    fn input_requests_and_state_read_back() {
         assert_eq!(input_required_result(&[], None), None);
         let ask = AskView {
             key: "k",

@@ -130,7 +130,7 @@ mod tests {
     use crate::version::MODERN;
 
     #[test]
-    fn what_is_said_is_read() {
+    fn the_metadata_of_a_request_is_read() {
         let info = RawRef::parse(r#"{"name":"n","version":"1"}"#).unwrap();
         let capabilities = RawRef::parse(r#"{"sampling":{}}"#).unwrap();
         let params = RawRef::parse(r#"{"name":"x","_meta":{"progressToken":1}}"#).unwrap();
@@ -143,7 +143,7 @@ mod tests {
 
     /// V2-ERA-8, V2-META-3, V2-META-8.
     #[test]
-    fn half_said_is_invalid_and_unsaid_is_legacy() {
+    fn incomplete_metadata_is_invalid_and_missing_metadata_is_legacy() {
         let read = |meta: &str| {
             let params = Raw::parse(format!("{{\"_meta\":{meta}}}")).unwrap();
             RequestMeta::read(Some(params.borrow()))

@@ -168,7 +168,7 @@ mod tests {
 
     /// V2-BASE-4, V2-META-6.
     #[test]
-    fn what_leaves_has_a_type_and_says_who_answers() {
+    fn every_result_has_a_type_and_the_server_info() {
         let info = RawRef::scanned(r#"{"name":"s"}"#);
         let key = meta::SERVER_INFO;
         for result in [
@@ -236,7 +236,7 @@ mod tests {
 
     /// V2-RT-5.
     #[test]
-    fn absent_means_complete_and_unknown_is_said() {
+    fn an_absent_type_is_complete_and_an_unknown_one_is_returned() {
         for (result, expected) in [
             ("{}", ResultType::Complete),
             (r#"{"resultType":"complete"}"#, ResultType::Complete),
@@ -282,7 +282,7 @@ mod tests {
 
     /// V2-CODE-2, BR-IN-11.
     #[test]
-    fn codes_of_the_old_generation_are_not_said() {
+    fn codes_of_v1_are_not_sent() {
         let error = |text: &str| modern_error(RawRef::parse(text).unwrap());
         assert_eq!(
             error(r#"{"code":-32042,"message":"m","data":{"elicitations":[]}}"#).as_str(),

@@ -52,7 +52,7 @@ mod tests {
     use crate::time::Timestamp;
 
     #[test]
-    fn every_phase_has_its_word() {
+    fn every_phase_has_its_status() {
         for (phase, word) in [
             (Phase::Working, "working"),
             (Phase::AwaitingInput, "input_required"),

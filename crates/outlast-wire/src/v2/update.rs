@@ -64,7 +64,7 @@ mod tests {
 
     /// V2-UPD-18.
     #[test]
-    fn an_update_without_a_map_of_answers_is_invalid() {
+    fn an_update_without_input_responses_is_invalid() {
         for params in [
             "{}",
             r#"{"taskId":"t"}"#,

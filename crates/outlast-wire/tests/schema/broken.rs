@@ -8,7 +8,7 @@ use crate::samples::{error, views};
 
 /// Each type is refused once it is made invalid.
 #[test]
-fn broken_shapes_are_refused() {
+fn invalid_shapes_are_refused() {
     let view = views().remove(0);
     let v1_schemas = Schemas::read(include_str!("../schemas/mcp-2025-11-25.json"));
     let v2_schemas = Schemas::read(include_str!("../schemas/ext-tasks.json"));

@@ -63,7 +63,7 @@ proptest! {
     // until it is confirmed and dropped at the end. A re-run withdraws the input requests and never
     // frees their keys. A re-attachment keeps everything.
     #[test]
-    fn questions_and_answers_are_those_of_the_model(life in life()) {
+    fn input_requests_and_responses_match_the_model(life in life()) {
         for event in &life {
             let Some((before, next)) = event.stored() else { continue };
             let mut expected = Model::of(before).after(&event.command);
@@ -77,7 +77,7 @@ proptest! {
 
     // V2-UPD-5, V2-UPD-6.
     #[test]
-    fn a_key_is_asked_under_once_in_a_life(life in life()) {
+    fn an_input_key_is_used_once(life in life()) {
         let mut used = BTreeSet::new();
         for event in life.iter().filter(|event| event.stored().is_some()) {
             if let Command::RequestInput { key, .. } = &event.command {
@@ -88,7 +88,7 @@ proptest! {
     }
 
     #[test]
-    fn a_task_awaits_input_exactly_while_a_question_is_open(life in life()) {
+    fn a_task_awaits_input_exactly_while_a_request_is_open(life in life()) {
         for (_, next) in life.iter().filter_map(Event::stored) {
             match &next.state {
                 State::AwaitingInput(outstanding) => prop_assert!(outstanding.iter().len() > 0),
@@ -101,7 +101,7 @@ proptest! {
 
     // P6: the runner receives every stored input response.
     #[test]
-    fn every_answer_that_counts_is_delivered(life in life()) {
+    fn every_stored_input_response_is_delivered(life in life()) {
         for event in &life {
             let (Ok(step), Some((before, next))) = (&event.told, event.stored()) else { continue };
             let new = next.input.responses.keys().filter(|key| !before.input.responses.contains_key(*key));

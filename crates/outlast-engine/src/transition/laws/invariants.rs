@@ -37,7 +37,7 @@ proptest! {
     // V1-LIFE-1, V1-LIFE-2, V2-LIFE-1, S0-31: every transition has its commands, and there are no
     // others.
     #[test]
-    fn only_the_moves_of_the_table_occur(life in life()) {
+    fn only_the_transitions_of_the_table_occur(life in life()) {
         use Command::{
             CancelNow, Claim, Due, End, Extend, ProvideInput, RequestInput, WithdrawInput,
         };
@@ -84,7 +84,7 @@ proptest! {
     }
 
     #[test]
-    fn what_names_a_task_never_changes(life in life()) {
+    fn the_identity_of_a_task_never_changes(life in life()) {
         for (before, next) in life.iter().filter_map(|event| event.stored()) {
             prop_assert_eq!(next.id, before.id);
             prop_assert_eq!(&next.owner, &before.owner);
@@ -113,7 +113,7 @@ proptest! {
     }
 
     #[test]
-    fn attempt_grows_with_every_takeover_and_else_never(life in life()) {
+    fn attempt_grows_only_with_a_takeover(life in life()) {
         for event in &life {
             let Some((before, next)) = event.stored() else { continue };
             let taken_over = matches!(event.command, Command::Claim { .. });
@@ -123,7 +123,7 @@ proptest! {
     }
 
     #[test]
-    fn a_body_comes_with_the_end_and_never_else(life in life()) {
+    fn a_body_comes_only_with_the_end(life in life()) {
         for event in &life {
             let Ok(step) = &event.told else { continue };
             let Next::Stored(next, body) = &step.next else { continue };
@@ -135,7 +135,7 @@ proptest! {
 
     // P6: an engine that only reads the stored task performs at least the effects of the step.
     #[test]
-    fn effects_follow_from_what_is_stored(life in life()) {
+    fn effects_follow_from_the_stored_state(life in life()) {
         for event in &life {
             let (Ok(step), Some((_, next))) = (&event.told, event.stored()) else { continue };
             let implied = Effect::implied_by(next);
@@ -146,7 +146,7 @@ proptest! {
     }
 
     #[test]
-    fn whoever_waits_is_woken_at_the_end_and_the_work_stopped(life in life()) {
+    fn waiters_are_woken_at_the_end_and_the_work_stopped(life in life()) {
         for event in &life {
             let Ok(step) = &event.told else { continue };
             let over = match &step.next {
@@ -162,7 +162,7 @@ proptest! {
 
     // P8.
     #[test]
-    fn the_timeline_is_bounded_and_keeps_its_beginning(life in life()) {
+    fn the_timeline_is_bounded_and_retains_its_first_entry(life in life()) {
         for (before, next) in life.iter().filter_map(|event| event.stored()) {
             let entries = &next.timeline.entries;
             prop_assert!(entries.len() <= Timeline::MAX_ENTRIES);
@@ -181,7 +181,7 @@ proptest! {
     }
 
     #[test]
-    fn a_brief_says_what_the_task_says(life in life()) {
+    fn a_summary_agrees_with_its_task(life in life()) {
         for (_, next) in life.iter().filter_map(|event| event.stored()) {
             let Some(summary) = TaskSummary::of(next) else {
                 prop_assert_eq!(next.state.ending(), None);
@@ -259,7 +259,7 @@ fn the_message_at_the_end_is_that_of_the_outcome() {
 
 // P8: a task with many status texts stays small.
 #[test]
-fn a_long_life_has_a_bounded_timeline() {
+fn a_long_history_has_a_bounded_timeline() {
     let mut task = fixtures::task(1);
     for n in 0..1_000 {
         let said = fixtures::status(&task, &format!("page {n}"));

@@ -117,7 +117,7 @@ fn an_ended_task() {
 
 // S0-50.
 #[test]
-fn a_refused_change_of_an_ended_task_says_why() {
+fn a_refused_change_of_an_ended_task_has_the_documented_text() {
     let over = after(&fixtures::task(1), Command::CancelNow);
     let refused = Arc::new(over).apply(status("drawing"), CREATED.plus(1));
     let words = refused.expect_err("it has ended").to_string();
@@ -148,7 +148,7 @@ fn a_stale_attempt() {
 }
 
 #[test]
-fn too_many_questions() {
+fn too_many_input_requests() {
     let ask = |key| Command::RequestInput {
         attempt: Attempt(1),
         key: InputKey::new(key),
@@ -166,7 +166,7 @@ fn too_many_questions() {
 }
 
 #[test]
-fn a_task_whose_time_is_over() {
+fn an_expired_task() {
     let kept = Lifetime::new(TTL, TtlPolicy::KeepLive, None);
     let at = CREATED.plus(TTL);
     for task in [

@@ -14,7 +14,7 @@ use crate::transition::{Command, Next, Refused};
 proptest! {
     // V1-TTL-7, V1-TTL-9, V2-TTL-5, P3.
     #[test]
-    fn a_strict_task_is_gone_exactly_at_its_expiry_and_a_kept_one_is_not(life in life()) {
+    fn only_a_strict_open_task_expires_exactly_at_its_ttl(life in life()) {
         for (_, next) in life.iter().filter_map(Event::stored) {
             let expiry = next.expires();
             prop_assert_eq!(expiry, next.created.plus(next.lifetime.ttl_ms));
@@ -27,7 +27,7 @@ proptest! {
 
     // V2-TTL-4, V2-TTL-7.
     #[test]
-    fn nothing_but_removal_happens_to_a_task_that_is_gone(life in life()) {
+    fn an_expired_task_can_only_be_removed(life in life()) {
         for event in life.iter().filter(|event| event.before.is_expired(event.now)) {
             match (&event.command, &event.told) {
                 (Command::Due, told) => {
@@ -41,7 +41,7 @@ proptest! {
 
     // P3: a task that has not expired is never removed.
     #[test]
-    fn nothing_else_removes_a_task(life in life()) {
+    fn a_task_that_has_not_expired_is_never_removed(life in life()) {
         for event in &life {
             if let Ok(step) = &event.told && step.next == Next::Removed {
                 prop_assert!(event.before.is_expired(event.now));
@@ -51,7 +51,7 @@ proptest! {
     }
 
     #[test]
-    fn a_task_is_due_from_its_moment_on_and_not_before(life in life()) {
+    fn a_task_is_due_from_its_deadline_on(life in life()) {
         for event in life.iter().filter(|event| matches!(event.command, Command::Due)) {
             let comes = event.now >= event.before.due();
             prop_assert_eq!(event.told.is_ok(), comes, "{:?}", event);
@@ -64,7 +64,7 @@ proptest! {
     // A due task is not due again immediately after it was handled, otherwise the engine would
     // loop.
     #[test]
-    fn attention_puts_the_moment_off(life in life()) {
+    fn a_handled_deadline_is_not_due_again(life in life()) {
         for event in life.iter().filter(|event| matches!(event.command, Command::Due)) {
             if let Some((_, next)) = event.stored() {
                 prop_assert!(next.due() > event.now, "{:?}", event);
@@ -74,7 +74,7 @@ proptest! {
 
     // P3: with `KeepLive`, an outcome is stored for the granted TTL after the end.
     #[test]
-    fn the_outcome_of_kept_work_stays_for_the_granted_ttl(life in life()) {
+    fn a_kept_outcome_is_stored_for_the_granted_ttl(life in life()) {
         for event in &life {
             let Some((before, next)) = event.stored() else { continue };
             let ends = before.state.ending().is_none() && next.state.ending().is_some();
@@ -92,7 +92,7 @@ proptest! {
 
     // V1-TTL-10: the reported TTL changes only with the real one.
     #[test]
-    fn the_ttl_changes_by_extension_or_at_the_end_of_kept_work(life in life()) {
+    fn the_ttl_changes_by_extension_or_at_a_kept_end(life in life()) {
         for event in &life {
             let Some((before, next)) = event.stored() else { continue };
             let kept = next.lifetime.ttl_policy == TtlPolicy::KeepLive;
