@@ -4,10 +4,7 @@
 //! The clients are those of the gateway's own tests. The gateway is the real program with its
 //! SQLite store. The server is a process on a pipe or at a URL.
 
-#![expect(
-    clippy::unwrap_used,
-    reason = "a failed setup stops the test"
-)]
+#![expect(clippy::unwrap_used, reason = "a failed setup stops the test")]
 
 #[path = "../../../outlast/tests/gateway/cell.rs"]
 #[expect(dead_code, reason = "the tests of the gateway use more of it")]

@@ -149,10 +149,7 @@ fn server_name(runner: &str) -> String {
 }
 
 fn describe() {
-    describe_counter!(
-        "mcp_tasks_created_total",
-        "Tasks created by this process."
-    );
+    describe_counter!("mcp_tasks_created_total", "Tasks created by this process.");
     describe_counter!("mcp_tasks_ended_total", "Tasks that ended.");
     describe_counter!(
         "mcp_tasks_expired_total",

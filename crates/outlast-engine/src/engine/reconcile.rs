@@ -42,7 +42,9 @@ impl Inner {
                     Err(error) if error.is_transient() => {
                         pending.insert(id);
                     }
-                    Err(error) => tracing::error!(task = %id, %error, "could not determine the outcome of a write"),
+                    Err(error) => {
+                        tracing::error!(task = %id, %error, "could not determine the outcome of a write")
+                    }
                     Ok(()) => {}
                 }
             }

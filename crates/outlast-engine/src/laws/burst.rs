@@ -39,7 +39,10 @@ async fn work(store: Arc<dyn Store>, caller: u64, count: u64) -> Kept {
                 let owner = Owner::principal(format!("owner {}", dice % 3));
                 let key = format!("key {}", dice % 500);
                 let task = task_with_key(caller << 32 | step, &owner, &key);
-                let told = store.insert(insertion(task)).await.expect("the quota suffices");
+                let told = store
+                    .insert(insertion(task))
+                    .await
+                    .expect("the quota suffices");
                 if let InsertResult::New(task) = told {
                     kept.insert(task.id, task.shared());
                 }

@@ -1,10 +1,7 @@
 //! The behaviour of an engine through its public interface, on the memory store with a paused
 //! clock.
 
-#![expect(
-    clippy::unwrap_used,
-    reason = "a failed setup stops the test"
-)]
+#![expect(clippy::unwrap_used, reason = "a failed setup stops the test")]
 
 mod bad_input;
 mod cancel;

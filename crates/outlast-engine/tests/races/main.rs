@@ -4,10 +4,7 @@
 //! long a pause takes, so that a deadline may pass at any point.
 
 #![cfg(shuttle)]
-#![expect(
-    clippy::unwrap_used,
-    reason = "a failed setup stops the test"
-)]
+#![expect(clippy::unwrap_used, reason = "a failed setup stops the test")]
 
 mod cancel;
 mod creation;

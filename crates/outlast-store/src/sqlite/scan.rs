@@ -25,7 +25,8 @@ pub(super) fn index(
     let index = Index::new(next);
     for open in ended(connection, &index).map_err(bad)? {
         let task = load(connection, open).map_err(bad)?;
-        let task = task.ok_or_else(|| OpenError::corrupt(path, "a row disappeared during the scan"))?;
+        let task =
+            task.ok_or_else(|| OpenError::corrupt(path, "a row disappeared during the scan"))?;
         let found = StoredTask::Open(Box::new(task));
         admit(&index, found, open).map_err(bad)?;
     }

@@ -174,7 +174,11 @@ fn an_expired_task() {
         after(&fixtures::task(1), Command::CancelNow),
     ] {
         let told = Arc::new(task.clone()).apply(Command::Extend { ttl: 2 * TTL }, at);
-        assert_eq!(told, Err(Refused::Expired), "an expired task cannot be extended");
+        assert_eq!(
+            told,
+            Err(Refused::Expired),
+            "an expired task cannot be extended"
+        );
         let told = Arc::new(task).apply(Command::Due, at).expect("it is due");
         assert_eq!(told.next, Next::Removed);
     }
