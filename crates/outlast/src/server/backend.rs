@@ -176,7 +176,7 @@ pub struct PrestartInfo {
 }
 
 /// Where a call comes from. Its runner gets this from
-/// [`CallContext::parts`](outlast_engine::engine::CallContext::parts), unless the call was
+/// [`CallContext::local_data`](outlast_engine::engine::CallContext::local_data), unless the call was
 /// recovered after a restart.
 #[derive(Clone)]
 pub struct RequestParts {
