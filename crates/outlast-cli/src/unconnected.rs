@@ -4,7 +4,6 @@
 use outlast::client;
 use outlast::transport::link::LinkError;
 use outlast::wire::codes;
-use outlast::wire::envelope::ErrorView;
 
 use crate::target::Starts;
 use crate::terminal::clean;
@@ -35,7 +34,11 @@ impl std::fmt::Display for Unconnected {
                 )?;
             }
             client::Error::Transport(LinkError::Unreachable(cause)) => {
-                write!(f, "cannot connect to {what}: {}", clean(essence(cause)))?;
+                let verb = match self.starts {
+                    Starts::Elsewhere => "connect to",
+                    Starts::ByCommand | Starts::ByName => "start",
+                };
+                write!(f, "cannot {verb} {what}: {}", clean(essence(cause)))?;
             }
             client::Error::Transport(LinkError::Ended { status, .. }) => {
                 write!(
@@ -43,18 +46,9 @@ impl std::fmt::Display for Unconnected {
                     "{what} is not an MCP server or did not start: it ended before it answered ({status})"
                 )?;
             }
-            client::Error::Transport(LinkError::Refused {
-                status,
-                detail,
-                error,
-                ..
-            }) => {
+            client::Error::Transport(LinkError::Refused { status, detail, .. }) => {
                 write!(f, "{what} answers with HTTP status {status}")?;
-                let error = error.as_ref().map(outlast::wire::Raw::borrow);
-                let detail = match error.and_then(ErrorView::read) {
-                    Some(error) => clean(&error.message),
-                    None => clean(detail),
-                };
+                let detail = clean(detail);
                 // HTML is not readable on a terminal.
                 if !detail.is_empty() && !detail.trim_start().starts_with('<') {
                     write!(f, ": {detail}")?;
@@ -138,6 +132,10 @@ fn essence(cause: &str) -> &str {
         .rsplit("client error (Connect): ")
         .next()
         .unwrap_or(cause);
+    // The text before names the command already.
+    if let Some((_, why)) = cause.split_once(" did not start: ") {
+        cause = why;
+    }
     for layer in ["tcp connect error: ", "dns error: "] {
         cause = cause.strip_prefix(layer).unwrap_or(cause);
     }

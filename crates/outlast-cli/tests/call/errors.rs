@@ -61,8 +61,7 @@ fn the_output_of_a_wrong_command_is_quoted_without_control_characters() {
         &run(&["tools", "--", "no-such-command"]),
         6,
         &[
-            "the command `no-such-command`",
-            "did not start",
+            "cannot start the command `no-such-command`: No such file",
             "on the PATH",
         ],
     );

@@ -16,6 +16,7 @@ use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use rustls::{ClientConfig, RootCertStore};
 
+use super::post::explanation;
 use super::{HttpClientOptions, Session};
 use crate::transport::link::{LinkError, Parcel};
 
@@ -155,7 +156,7 @@ impl Endpoint {
         }
         let read = tokio::time::timeout(self.accept, read_whole(answer, DETAIL));
         let detail = match read.await {
-            Ok(Ok(body)) => self.without_session(String::from_utf8_lossy(&body).trim()),
+            Ok(Ok(body)) => explanation(&self.without_session(&String::from_utf8_lossy(&body))),
             _ => String::new(),
         };
         LinkError::Refused {

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use outlast_wire::Raw;
-use outlast_wire::envelope::{self, Id, Message};
+use outlast_wire::envelope::{self, ErrorView, Id, Message};
+use outlast_wire::{Raw, RawRef, object};
 use reqwest::header::CONTENT_TYPE;
 use reqwest::{Response, StatusCode};
 use tokio::sync::mpsc;
@@ -127,7 +127,7 @@ async fn refused(
     let text = endpoint.without_session(&String::from_utf8_lossy(&body));
     Err(LinkError::Refused {
         status: status.as_u16(),
-        detail: text.chars().take(DETAIL).collect(),
+        detail: explanation(&text),
         retry_after,
         error: is_answer.then(|| error_in(text.as_bytes())).flatten(),
     })
@@ -258,6 +258,18 @@ fn error_in(body: &[u8]) -> Option<Raw> {
     }
 }
 
+/// Why a server refused a request, from the body of its response: the message of the JSON-RPC error
+/// if there is one, else the beginning of the text.
+pub(super) fn explanation(body: &str) -> String {
+    let body = body.trim();
+    let message = RawRef::parse(body).ok().and_then(|body| {
+        let [error] = object::pick(body, ["error"]).ok()?;
+        Some(ErrorView::read(error?)?.message.into_owned())
+    });
+    let text = message.as_deref().unwrap_or(body);
+    text.chars().take(MAX_EXPLANATION_CHARS).collect()
+}
+
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum ContentKind {
     Json,
@@ -293,4 +305,23 @@ const RESUMES: u32 = 8;
 const REST: Duration = Duration::from_millis(250);
 
 /// How many characters of a refusal are shown.
-const DETAIL: usize = 1_000;
+const MAX_EXPLANATION_CHARS: usize = 1_000;
+
+#[cfg(test)]
+mod tests {
+    use super::explanation;
+
+    #[test]
+    fn a_refusal_is_explained_by_its_error_message_or_its_text() {
+        let error = r#"{"jsonrpc":"2.0","error":{"code":-32600,"message":"no \"such\" path"}}"#;
+        for (body, expected) in [
+            (error, "no \"such\" path"),
+            (" Not Found\n", "Not Found"),
+            (r#"{"detail":"gone"}"#, r#"{"detail":"gone"}"#),
+            ("", ""),
+        ] {
+            assert_eq!(explanation(body), expected);
+        }
+        assert_eq!(explanation(&"x".repeat(5_000)).len(), 1_000);
+    }
+}
