@@ -20,12 +20,12 @@ use super::execution::{
     CallController, CancelError, Command, ExecutionStatus, Outage, OutcomeError,
 };
 use super::modern::{InputDispatcher, InputRounds, OnInvalid, TaskInputs};
+use super::open_requests::reply_to_open_requests;
 use super::outcome::requires_task;
 use super::pending_response::{OnDrop, PendingResponse};
 use super::poller::TaskPoller;
 use super::reference::{OpenInputRequest, TaskReference};
 use super::routes::{CallEvent, CallEventSender, EVENT_CAPACITY};
-use super::rpc_handler::Reply;
 use super::server_description::Generation;
 use super::task_report::TaskReport;
 use super::{audit, modern};
@@ -446,29 +446,6 @@ impl Drop for PendingCreation {
             late.await;
             drop(guard);
         });
-    }
-}
-
-/// Sends the responses to requests of a previous connection when they are ready. Without a
-/// connection it sends nothing, and the poller reports the outage. In a new session the ids belong
-/// to other requests, so nothing is sent there either.
-async fn reply_to_open_requests(core: &Arc<Core>, task: &str, open: Vec<OpenInputRequest>) {
-    let Ok(conversation) = core.conversation().await else {
-        return;
-    };
-    if !conversation.channel.is_resumed() {
-        let routes = &core.inbound.routes;
-        return routes.input_response_refused(task, LinkError::SessionGone.into());
-    }
-    for OpenInputRequest { id, response } in open {
-        let (inbound, task) = (core.inbound.clone(), task.to_owned());
-        let work = async move {
-            match response.await {
-                Some(response) => inbound.reply_for(task, response),
-                None => Reply::none(),
-            }
-        };
-        conversation.channel.start_reply(id, Box::pin(work));
     }
 }
 

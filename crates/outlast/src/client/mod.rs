@@ -48,6 +48,7 @@ mod inbox;
 mod incoming_requests;
 mod legacy;
 mod modern;
+mod open_requests;
 mod outcome;
 mod pending_response;
 mod poll_schedule;

@@ -180,6 +180,11 @@ impl RpcChannel {
         self.over.borrow().is_some()
     }
 
+    /// Whether the link has closed because the server no longer knows the session.
+    pub(crate) fn lost_session(&self) -> bool {
+        *self.over.borrow() == Some(LinkError::SessionGone)
+    }
+
     async fn enqueue(&self, out: Outgoing) -> Result<(), Error> {
         match self.sender()?.send_timeout(out, SEND_TIMEOUT).await {
             Ok(()) => Ok(()),
@@ -226,11 +231,11 @@ impl RpcChannel {
                 }
             }
         }
-        // Drops the work on the server's requests; the pending requests fail with the reason.
+        // The reason comes first: the work on the server's requests reads it when it is dropped.
+        self.over.send_replace(Some(reason.clone()));
         let incoming = self.incoming.lock().take();
         drop(incoming);
         self.close();
-        self.over.send_replace(Some(reason.clone()));
         inbound.closed(&self);
         self.pending.fail_all(|id| match &reason {
             // BR-GEN-7: a lost session proves that a request was not executed only if this was its
@@ -349,6 +354,11 @@ impl RpcChannel {
 
     /// Sends a reply and waits until the server has accepted it, if the transport reports that.
     async fn deliver_reply(&self, id: &Id, response: &InputResponse) -> Result<(), Error> {
+        // A reply in a resumed session waits for the handshake, because only a direct request shows
+        // whether the server accepts the reply. Other replies may be needed for the handshake.
+        if let Some(direct) = self.direct.as_ref().filter(|_| self.is_resumed()) {
+            direct.opened().await;
+        }
         match self.direct.as_ref().filter(|direct| direct.is_open()) {
             Some(direct) => Ok(direct.deliver(&reply_message(id, response)).await?),
             None => self.queue_reply(id, response).await,

@@ -54,7 +54,10 @@ impl ClientHandler for Asks {
         }
         match put(&shared, &call, &request, &sort, question).await {
             Ok(answer) => without_mark(answers::checked(kind, request.params.as_ref(), answer)),
-            // BR-IN-5, BR-CAN-12: nobody will answer any more.
+            // The gateway closes and its next run continues the task: the request stays open at the
+            // upstream, and the next run sends the response.
+            Err(InputError::Withdrawn) if call.is_interrupted() => std::future::pending().await,
+            // BR-IN-5, BR-CAN-12: no response will come.
             Err(InputError::Withdrawn) => dismiss(kind),
             Err(error @ InputError::Unsupported(_)) => refused(&ErrorObject::new(
                 codes::METHOD_NOT_FOUND,

@@ -30,4 +30,5 @@ mod rules;
 mod scripted;
 mod tickets;
 mod trace;
+mod undelivered;
 mod upstream;

@@ -2,12 +2,12 @@
 //! unless another message comes before the answer.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use outlast_engine::Backoff;
 use outlast_wire::envelope::Id;
-use tokio::sync::{Notify, mpsc};
+use tokio::sync::{Notify, SetOnce, mpsc};
 
 use super::endpoint::Endpoint;
 use super::post;
@@ -18,7 +18,7 @@ pub(crate) struct DirectRequests {
     endpoint: Arc<Endpoint>,
     tell: mpsc::Sender<Incoming>,
     /// Whether the handshake is over: requests before it keep their order.
-    is_open: AtomicBool,
+    opened: SetOnce<()>,
     in_flight: AtomicUsize,
     /// Notified when a request is not in flight any more.
     done: Notify,
@@ -34,7 +34,7 @@ impl DirectRequests {
         Self {
             endpoint,
             tell,
-            is_open: AtomicBool::new(false),
+            opened: SetOnce::new(),
             in_flight: AtomicUsize::new(0),
             done: Notify::new(),
             session_gone: Notify::new(),
@@ -43,7 +43,8 @@ impl DirectRequests {
 
     /// The handshake is over.
     pub(super) fn open(&self) {
-        self.is_open.store(true, Ordering::Release);
+        // It is set already if the stream for the server's messages opens again.
+        let _ = self.opened.set(());
     }
 
     /// A text of the server without the id of our session.
@@ -80,7 +81,12 @@ impl DirectRequests {
 
     /// Whether the handshake is over.
     pub(crate) fn is_open(&self) -> bool {
-        self.is_open.load(Ordering::Acquire)
+        self.opened.initialized()
+    }
+
+    /// Resolves when the handshake is over.
+    pub(crate) async fn opened(&self) {
+        self.opened.wait().await;
     }
 
     /// Sends a message that wants no answer and waits until the server has taken it. A failure that may pass is followed by

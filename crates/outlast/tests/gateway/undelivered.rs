@@ -1,0 +1,151 @@
+//! Answers to input requests of a V1 server at a URL that the server does not take after a restart of the gateway.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use outlast::engine::{MemoryStore, Store};
+use outlast_testkit::mcp::caller::{Caller, Ending, Kind};
+use outlast_testkit::mcp::{EventStream, ScriptedHttpServer, ScriptedRequest};
+use outlast_testkit::within;
+use serde_json::{Value, json};
+
+use crate::caller::connect;
+use crate::scripted::task;
+use crate::upstream::{lasting, quick};
+
+/// How the server treats the session of the first run of the gateway.
+#[derive(Clone, Copy, Debug)]
+enum Session {
+    /// It knows the session, and refuses the answer with this status.
+    Refuses(u16),
+    /// It has forgotten the session.
+    Forgotten,
+}
+
+#[tokio::test]
+async fn a_refused_answer_after_a_restart_ends_the_task() {
+    // V1-INPUT-9.
+    for session in [
+        Session::Refuses(400),
+        Session::Refuses(404),
+        Session::Forgotten,
+    ] {
+        let mut server = ScriptedHttpServer::listen().await;
+        let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+        let url = server.url.clone();
+        let (engine, front) = lasting(&url, quick(), &store).await;
+        let connecting = tokio::spawn(async move { (connect(Kind::V2, &front).await, front) });
+        let (listening, _) = server.welcome(Some("first")).await;
+        let stream = listening.stream().await;
+        let (mut caller, front) = connecting.await.unwrap();
+        let begun = asked_input(&mut server, stream, &mut caller).await;
+        let task = json!({ "taskId": begun["result"]["taskId"] });
+        open_request(&mut caller, &task).await;
+        engine.shutdown(Duration::ZERO).await.unwrap();
+        drop((caller, front));
+
+        let serving = tokio::spawn(serve(server, session));
+        let (engine, front) = lasting(&url, quick(), &store).await;
+        let mut caller = connect(Kind::V2, &front).await;
+        open_request(&mut caller, &task).await;
+        let ended = caller.finish(json!({}), begun);
+        let ended = within("the end of the task", ended).await;
+        let Ending::Error(-32603, why) = ended else {
+            panic!("{session:?}: {ended:?}");
+        };
+        assert!(why.contains("input response"), "{session:?}: {why}");
+        assert!(why.contains("call the tool again"), "{session:?}: {why}");
+        // BR-ID-1: neither session belongs into an error.
+        for id in ["first", "second"] {
+            assert!(!why.contains(id), "{session:?}: {why}");
+        }
+        engine.shutdown(Duration::ZERO).await.unwrap();
+        assert!(
+            !serving.is_finished(),
+            "the server met something unexpected"
+        );
+        serving.abort();
+    }
+}
+
+/// Makes a task of a call and sends an input request for it. Returns the answer to the call.
+async fn asked_input(
+    server: &mut ScriptedHttpServer,
+    mut stream: EventStream,
+    caller: &mut Caller,
+) -> Value {
+    let making = async {
+        let list = server.next("POST", "tools/list").await;
+        let tool = json!({ "name": "slow", "inputSchema": { "type": "object" }, "execution": { "taskSupport": "optional" } });
+        list.reply(json!({ "tools": [tool] })).await;
+        let call = server.next("POST", "tools/call").await;
+        call.reply(json!({ "task": task("working", 100) })).await;
+        // What it takes to find the task again is stored before the first poll.
+        let poll = server.next("POST", "tasks/get").await;
+        poll.reply(task("working", 60_000)).await;
+        let params = json!({
+            "message": "Who?", "requestedSchema": { "type": "object" },
+            "_meta": { "io.modelcontextprotocol/related-task": { "taskId": "t1" } },
+        });
+        let request = json!({ "jsonrpc": "2.0", "id": "q", "method": "elicitation/create", "params": params });
+        stream.send(&format!("data: {request}\n\n")).await;
+    };
+    let (begun, ()) = tokio::join!(caller.begin(json!({ "name": "slow" })), making);
+    begun
+}
+
+/// Waits until the task shows an input request or has ended.
+async fn open_request(caller: &mut Caller, task: &Value) {
+    let shown = async {
+        loop {
+            let got = caller.request("tasks/get", task.clone()).await;
+            if got["result"]["status"] != "working" {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    within("an input request", shown).await;
+}
+
+/// The server as the second run of the gateway meets it. An answer must come in the session of the first run.
+async fn serve(mut server: ScriptedHttpServer, session: Session) {
+    let mut open = Vec::new();
+    loop {
+        let request = server.any().await;
+        let method = request.body["method"].as_str().unwrap_or("").to_owned();
+        let is_first = request.header("mcp-session-id") == "first";
+        match (&*request.method, &*method) {
+            _ if is_first && matches!(session, Session::Forgotten) => request.plain(404).await,
+            ("POST", "initialize") => welcome(request).await,
+            ("POST", "tasks/get") => request.reply(task("input_required", 100)).await,
+            // It waits for the answer.
+            ("POST", "tasks/result") => open.push(request),
+            ("POST", "") => refuse(request, session).await,
+            ("POST", _) => request.plain(202).await,
+            ("GET", _) => open.push(request),
+            _ => request.plain(405).await,
+        }
+    }
+}
+
+async fn welcome(request: ScriptedRequest) {
+    let body = request.answer(json!({
+        "protocolVersion": "2025-11-25",
+        "capabilities": crate::scripted::capabilities(),
+        "serverInfo": { "name": "scripted", "version": "1" },
+    }));
+    let session = "Mcp-Session-Id: second\r\n";
+    request.json(200, session, &body).await;
+}
+
+async fn refuse(request: ScriptedRequest, session: Session) {
+    let Session::Refuses(status) = session else {
+        panic!("an answer in another session: {}", request.body);
+    };
+    assert_eq!(request.body["id"], "q");
+    assert_eq!(request.body["result"]["action"], "accept");
+    let error = json!({ "code": -32600, "message": "no request q in session first" });
+    let body = json!({ "jsonrpc": "2.0", "id": null, "error": error });
+    request.json(status, "", &body.to_string()).await;
+}
