@@ -6,35 +6,35 @@ use std::time::{Duration, Instant};
 use outlast::client::{Client, ClientHandler, ClientOptions, NoHandler};
 use outlast::transport::http_client::Session;
 
-use crate::call::Waiting;
+use crate::call::Spinner;
+use crate::connect_error::ConnectError;
 use crate::exit::Failure;
-use crate::person::{NoAnswerYet, Person};
-use crate::sessions::{self, Declared, Purpose};
-use crate::target::Named;
-use crate::unconnected::Unconnected;
+use crate::sessions::{self, DeclaredInput, Purpose};
+use crate::target::NamedServer;
+use crate::terminal_host::{DeferAnswers, TerminalHost};
 
 /// A connection, and its session if the session can outlive it.
 pub(crate) struct Connected {
     pub(crate) client: Client,
-    session: Option<Left>,
+    session: Option<OpenSession>,
 }
 
 /// The session of a connection at a URL.
-struct Left {
+struct OpenSession {
     url: String,
     session: Session,
-    declared: Declared,
+    declared: DeclaredInput,
     task: OnceLock<String>,
 }
 
-/// Connects. `person` handles the server's input requests. Resumes a stored session that matches
+/// Connects. `host` handles the server's input requests. Resumes a stored session that matches
 /// `purpose`.
 pub(crate) async fn connect(
-    server: Named,
-    person: &Person,
+    server: NamedServer,
+    host: &TerminalHost,
     purpose: Purpose<'_>,
 ) -> Result<Connected, Failure> {
-    let mut declared = Declared::by(person);
+    let mut declared = DeclaredInput::by(host);
     let mut comes_back = false;
     if let Some((url, session)) = &server.session
         && let Some(stored) = sessions::find(url, purpose, declared)
@@ -42,25 +42,25 @@ pub(crate) async fn connect(
         stored.resume(session);
         (declared, comes_back) = (stored.declared, true);
     }
-    let host: Arc<dyn ClientHandler> = match (person.host(), declared) {
-        (_, Declared::Nothing) => Arc::new(NoHandler),
+    let host: Arc<dyn ClientHandler> = match (host.host(), declared) {
+        (_, DeclaredInput::Nothing) => Arc::new(NoHandler),
         (Some(host), _) => host,
-        (None, _) => Arc::new(NoAnswerYet),
+        (None, _) => Arc::new(DeferAnswers),
     };
     let options = ClientOptions {
         server_name: Some(server.name.as_str().into()),
         era: server.era,
         handler: host,
-        receiver_tasks: person.receiver().filter(|_| declared == Declared::Tasks),
+        receiver_tasks: host.receiver().filter(|_| declared == DeclaredInput::Tasks),
         ..ClientOptions::default()
     };
-    let waiting = Waiting::on(format!("Connecting to {}", server.name));
+    let waiting = Spinner::on(format!("Connecting to {}", server.name));
     let endpoint = server.target.endpoint();
     // Boxed, because the future of every command contains it.
     let connecting = Box::pin(Client::connect(server.target, options));
-    let client = still_waiting(connecting, &endpoint, &waiting).await;
+    let client = report_silence(connecting, &endpoint, &waiting).await;
     let client = client.map_err(|fault| {
-        Failure::Unconnected(Box::new(Unconnected {
+        Failure::ConnectError(Box::new(ConnectError {
             endpoint,
             starts: server.starts,
             fault,
@@ -74,7 +74,7 @@ pub(crate) async fn connect(
     drop(waiting);
     Ok(Connected {
         client,
-        session: server.session.map(|(url, session)| Left {
+        session: server.session.map(|(url, session)| OpenSession {
             url,
             session,
             declared,
@@ -84,17 +84,17 @@ pub(crate) async fn connect(
 }
 
 /// Waits for a connection. While the server does not respond, prints that at intervals.
-async fn still_waiting<T>(
+async fn report_silence<T>(
     connecting: impl Future<Output = T>,
     endpoint: &str,
-    waiting: &Waiting,
+    waiting: &Spinner,
 ) -> T {
     let mut connecting = std::pin::pin!(connecting);
     let began = Instant::now();
     loop {
         tokio::select! {
             done = &mut connecting => return done,
-            () = tokio::time::sleep(SILENCE_REPORT) => {
+            () = tokio::time::sleep(SILENCE_REPORT_INTERVAL) => {
                 let seconds = began.elapsed().as_secs();
                 waiting.say(format!(
                     "`{endpoint}` has not answered for {seconds} s; still waiting (Ctrl-C ends this)"
@@ -106,7 +106,7 @@ async fn still_waiting<T>(
 
 impl Connected {
     /// Stores the session for a later command, with the id of a task that continues in it.
-    pub(crate) fn come_back_later(&self, task: Option<&str>) {
+    pub(crate) fn keep_session(&self, task: Option<&str>) {
         if let Some(left) = &self.session {
             left.session.keep();
             if let Some(task) = task {
@@ -118,11 +118,11 @@ impl Connected {
     pub(crate) async fn close(self) {
         if let Some(left) = &self.session {
             let task = left.task.get().map(String::as_str);
-            sessions::remember(&left.url, &left.session, left.declared, task);
+            sessions::store(&left.url, &left.session, left.declared, task);
         }
         self.client.close().await;
     }
 }
 
 /// How often a server that does not respond is reported.
-const SILENCE_REPORT: Duration = Duration::from_secs(5);
+const SILENCE_REPORT_INTERVAL: Duration = Duration::from_secs(5);

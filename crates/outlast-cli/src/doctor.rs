@@ -13,10 +13,10 @@ use serde_json::{Value, json};
 use crate::args::Doctor;
 use crate::connect::connect;
 use crate::exit::Failure;
-use crate::person::Person;
 use crate::sessions::Purpose;
 use crate::target;
 use crate::terminal::{self, show};
+use crate::terminal_host::TerminalHost;
 use crate::tools::{arguments, support};
 
 /// The result of the examination.
@@ -39,10 +39,10 @@ enum OtherEra {
 }
 
 pub(crate) async fn run(doctor: Doctor) -> Result<(), Failure> {
-    let server = target::resolve(&doctor.reach, doctor.target.as_deref())?;
+    let server = target::resolve(&doctor.server_args, doctor.target.as_deref())?;
     let target = server.target.clone();
     let began = Instant::now();
-    let connected = connect(server, &Person::Later, Purpose::Calls).await?;
+    let connected = connect(server, &TerminalHost::Deferred, Purpose::Calls).await?;
     let connected_ms = began.elapsed().as_millis();
     let found = examine(&connected.client, connected_ms).await;
     // A server may hold a lock, so its process ends before a second one starts.

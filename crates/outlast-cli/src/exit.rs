@@ -9,8 +9,8 @@ use outlast::engine::engine::EngineError;
 use outlast::store::OpenError;
 use outlast::transport::link::LinkError;
 
+use crate::connect_error::ConnectError;
 use crate::terminal::{self, Line, Tone, clean};
-use crate::unconnected::Unconnected;
 
 /// Why a command failed.
 #[derive(Debug, thiserror::Error)]
@@ -70,7 +70,7 @@ pub(crate) enum Failure {
     )]
     Refused(#[from] CallError),
     #[error("{0}")]
-    Unconnected(Box<Unconnected>),
+    ConnectError(Box<ConnectError>),
     #[error("{}{next}", foreign(.0), next = after(.0))]
     Fault(#[from] client::Error),
     #[error("{}", foreign(.0))]
@@ -216,7 +216,7 @@ impl Failure {
             | Self::NothingAsked(..)
             | Self::NoGateway(_)
             | Self::HasEnded(..) => FAILED,
-            Self::NothingCame(_) | Self::OutOfReach { .. } | Self::Unconnected(_) => SERVER,
+            Self::NothingCame(_) | Self::OutOfReach { .. } | Self::ConnectError(_) => SERVER,
             Self::Usage(_) => USAGE,
             Self::Refused(CallError::Request(_)) => SERVER,
             Self::Refused(_) => USAGE,

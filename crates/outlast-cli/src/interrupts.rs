@@ -55,15 +55,15 @@ impl StopSignals {
             stopped = stopping => stopped,
             () = self.next() => {
                 say!("outlast: stopped at once; the next start recovers the tasks that were running");
-                std::process::exit(STOPPED_AT_ONCE)
+                std::process::exit(SECOND_SIGNAL_EXIT_CODE)
             }
         }
     }
 }
 
 /// The message at the start of an orderly shutdown.
-pub(crate) const STOPPING: &str = "stopping: running calls have 10 s, the next start recovers the rest; \
+pub(crate) const STOPPING_MESSAGE: &str = "stopping: running calls have 10 s, the next start recovers the rest; \
                                    Ctrl-C or SIGTERM again stops at once";
 
 /// The exit code after a second signal: a failure whose reason was printed.
-const STOPPED_AT_ONCE: i32 = 1;
+const SECOND_SIGNAL_EXIT_CODE: i32 = 1;

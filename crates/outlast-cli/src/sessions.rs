@@ -13,10 +13,10 @@ use outlast::store::private_file;
 use outlast::transport::http_client::{SavedSession, Session};
 use serde::{Deserialize, Serialize};
 
+use crate::dirs;
 use crate::exit::Failure;
-use crate::person::Person;
-use crate::place;
 use crate::terminal;
+use crate::terminal_host::TerminalHost;
 
 /// The purpose of a connection, which selects the stored session to resume.
 #[derive(Clone, Copy)]
@@ -32,7 +32,7 @@ pub(crate) enum Purpose<'a> {
 /// The capabilities that a session was opened with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum Declared {
+pub(crate) enum DeclaredInput {
     /// All input requests, also as tasks.
     Tasks,
     /// All input requests.
@@ -40,21 +40,21 @@ pub(crate) enum Declared {
     Nothing,
 }
 
-impl Declared {
-    /// Returns the capabilities that a client declares for `person`.
-    pub(crate) fn by(person: &Person) -> Self {
-        match person {
-            Person::There(..) => Self::Tasks,
-            Person::Later => Self::Everything,
-            Person::Away => Self::Nothing,
+impl DeclaredInput {
+    /// Returns the capabilities that a client declares for `host`.
+    pub(crate) fn by(host: &TerminalHost) -> Self {
+        match host {
+            TerminalHost::Interactive(..) => Self::Tasks,
+            TerminalHost::Deferred => Self::Everything,
+            TerminalHost::Absent => Self::Nothing,
         }
     }
 }
 
 #[derive(Clone, Serialize, Deserialize)]
-pub(crate) struct Stored {
+pub(crate) struct StoredSession {
     session: SavedSession,
-    pub(crate) declared: Declared,
+    pub(crate) declared: DeclaredInput,
     /// The ids of unfinished tasks in the session.
     tasks: Vec<String>,
 }
@@ -62,23 +62,24 @@ pub(crate) struct Stored {
 /// The stored sessions at a URL. The one that was used last is at the end.
 #[derive(Clone, Default, Serialize, Deserialize)]
 #[serde(transparent)]
-struct AtUrl(Vec<Stored>);
+struct SessionsAtUrl(Vec<StoredSession>);
 
-impl Stored {
+impl StoredSession {
     /// Resumes this session in `session`.
     pub(crate) fn resume(&self, session: &Session) {
         session.resume(self.session.clone());
     }
 }
 
-impl AtUrl {
-    fn find(&self, purpose: Purpose<'_>, declares: Declared) -> Option<&Stored> {
+impl SessionsAtUrl {
+    fn find(&self, purpose: Purpose<'_>, declares: DeclaredInput) -> Option<&StoredSession> {
         let same = || self.0.iter().find(|stored| stored.declared == declares);
         match purpose {
             Purpose::Calls => same(),
             Purpose::Task(id) => {
                 // An id may be shortened.
-                let made = |stored: &&Stored| stored.tasks.iter().any(|task| task.starts_with(id));
+                let made =
+                    |stored: &&StoredSession| stored.tasks.iter().any(|task| task.starts_with(id));
                 self.0.iter().find(made).or_else(same)
             }
             Purpose::Tasks => self.0.last(),
@@ -87,7 +88,12 @@ impl AtUrl {
 
     /// Records the session that was opened with `declared`: its saved state, if the server keeps
     /// it, and an unfinished task.
-    fn note(&mut self, declared: Declared, saved: Option<SavedSession>, left: Option<&str>) {
+    fn record(
+        &mut self,
+        declared: DeclaredInput,
+        saved: Option<SavedSession>,
+        unfinished: Option<&str>,
+    ) {
         let at = self.0.iter().position(|stored| stored.declared == declared);
         let before = at.map(|at| self.0.remove(at));
         let Some(session) = saved else { return };
@@ -95,7 +101,7 @@ impl AtUrl {
         tasks.extend(left.map(str::to_owned));
         let too_many = tasks.len().saturating_sub(MAX_TASKS);
         tasks.drain(..too_many);
-        self.0.push(Stored {
+        self.0.push(StoredSession {
             session,
             declared,
             tasks,
@@ -104,20 +110,29 @@ impl AtUrl {
 }
 
 /// Returns the session to resume at `url`, if there is one.
-pub(crate) fn find(url: &str, purpose: Purpose<'_>, declares: Declared) -> Option<Stored> {
+pub(crate) fn find(
+    url: &str,
+    purpose: Purpose<'_>,
+    declares: DeclaredInput,
+) -> Option<StoredSession> {
     read().get(url)?.find(purpose, declares).cloned()
 }
 
 /// Stores the state of a session at `url` and an unfinished task in it. An error is only printed:
 /// the task is not lost, but hard to find again.
-pub(crate) fn remember(url: &str, session: &Session, declared: Declared, left: Option<&str>) {
+pub(crate) fn store(
+    url: &str,
+    session: &Session,
+    declared: DeclaredInput,
+    unfinished: Option<&str>,
+) {
     let mut all = read();
     let saved = session.saved().filter(|_| session.is_kept());
     if saved.is_none() && !all.contains_key(url) {
         return;
     }
     let here = all.entry(url.to_owned()).or_default();
-    here.note(declared, saved, left);
+    here.record(declared, saved, left);
     if here.0.is_empty() {
         all.remove(url);
     }
@@ -126,7 +141,7 @@ pub(crate) fn remember(url: &str, session: &Session, declared: Declared, left: O
     }
 }
 
-fn read() -> BTreeMap<String, AtUrl> {
+fn read() -> BTreeMap<String, SessionsAtUrl> {
     let path = path().ok();
     let text = path.and_then(|path| private_file::read_to_string(&path).ok());
     // A file that is missing, corrupt or of an older version contains no session to resume.
@@ -134,7 +149,7 @@ fn read() -> BTreeMap<String, AtUrl> {
         .unwrap_or_default()
 }
 
-fn write(all: &BTreeMap<String, AtUrl>) -> Result<(), Failure> {
+fn write(all: &BTreeMap<String, SessionsAtUrl>) -> Result<(), Failure> {
     let path = path()?;
     let fresh = path.with_extension(format!("{}.new", std::process::id()));
     let mut file = private_file::create(&fresh)?;
@@ -144,7 +159,7 @@ fn write(all: &BTreeMap<String, AtUrl>) -> Result<(), Failure> {
 }
 
 fn path() -> Result<PathBuf, Failure> {
-    Ok(place::data_folder()?.join("sessions.json"))
+    Ok(dirs::data_folder()?.join("sessions.json"))
 }
 
 /// How many task ids of a session are stored.
@@ -159,7 +174,7 @@ mod tests {
         serde_json::from_str(&text).unwrap()
     }
 
-    fn found(at: &AtUrl, purpose: Purpose<'_>, declares: Declared) -> Option<String> {
+    fn found(at: &SessionsAtUrl, purpose: Purpose<'_>, declares: DeclaredInput) -> Option<String> {
         let stored = at.find(purpose, declares)?;
         let session = serde_json::to_value(&stored.session).unwrap();
         session["id"].as_str().map(str::to_owned)
@@ -167,11 +182,11 @@ mod tests {
 
     #[test]
     fn a_call_resumes_only_a_session_with_its_capabilities() {
-        let (silent, asking) = (Declared::Nothing, Declared::Everything);
-        let mut at = AtUrl::default();
-        at.note(silent, Some(saved("silent")), Some("t1"));
+        let (silent, asking) = (DeclaredInput::Nothing, DeclaredInput::Everything);
+        let mut at = SessionsAtUrl::default();
+        at.record(silent, Some(saved("silent")), Some("t1"));
         assert_eq!(found(&at, Purpose::Calls, asking), None);
-        at.note(asking, Some(saved("asking")), Some("t2"));
+        at.record(asking, Some(saved("asking")), Some("t2"));
         let of = |purpose, declares| found(&at, purpose, declares).unwrap();
         assert_eq!(of(Purpose::Calls, silent), "silent");
         assert_eq!(of(Purpose::Calls, asking), "asking");
@@ -184,11 +199,11 @@ mod tests {
 
     #[test]
     fn an_ended_session_is_removed_and_the_other_stays() {
-        let mut at = AtUrl::default();
-        at.note(Declared::Nothing, Some(saved("silent")), None);
-        at.note(Declared::Everything, Some(saved("asking")), None);
-        at.note(Declared::Everything, None, None);
+        let mut at = SessionsAtUrl::default();
+        at.record(DeclaredInput::Nothing, Some(saved("silent")), None);
+        at.record(DeclaredInput::Everything, Some(saved("asking")), None);
+        at.record(DeclaredInput::Everything, None, None);
         assert_eq!(at.0.len(), 1);
-        assert_eq!(at.0[0].declared, Declared::Nothing);
+        assert_eq!(at.0[0].declared, DeclaredInput::Nothing);
     }
 }

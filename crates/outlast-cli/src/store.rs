@@ -4,8 +4,8 @@ use outlast::store::StoreUrl;
 use outlast::store::sqlite::{self, BackupError, Existing};
 
 use crate::args::{Backup, Store, StoreCommand};
+use crate::dirs;
 use crate::exit::Failure;
-use crate::place;
 use crate::terminal;
 
 pub(crate) fn run(store: &Store) -> Result<(), Failure> {
@@ -17,7 +17,7 @@ pub(crate) fn run(store: &Store) -> Result<(), Failure> {
 fn run_backup(backup: &Backup) -> Result<(), Failure> {
     let url = match &backup.store {
         Some(url) => url.clone(),
-        None => place::usual_store()?,
+        None => dirs::default_store()?,
     };
     let StoreUrl::Sqlite(path) = &url else {
         return Err(Failure::Usage(

@@ -10,14 +10,14 @@ use serde_json::Value;
 use crate::args::Tools;
 use crate::connect::connect;
 use crate::exit::Failure;
-use crate::person::Person;
 use crate::sessions::Purpose;
 use crate::target;
 use crate::terminal::{self, Line, Tone, show};
+use crate::terminal_host::TerminalHost;
 
 pub(crate) async fn run(args: Tools) -> Result<(), Failure> {
-    let server = target::resolve(&args.reach, args.target.as_deref())?;
-    let connected = connect(server, &Person::Later, Purpose::Calls).await?;
+    let server = target::resolve(&args.server_args, args.target.as_deref())?;
+    let connected = connect(server, &TerminalHost::Deferred, Purpose::Calls).await?;
     let tools = connected.client.tools().await;
     connected.close().await;
     let tools = tools?;

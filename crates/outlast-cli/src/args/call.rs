@@ -10,7 +10,7 @@ use super::whole_number;
 
 /// The server and how to connect to it.
 #[derive(Clone, Debug, Parser)]
-pub(crate) struct Reach {
+pub(crate) struct ServerArgs {
     /// The configuration file, with `mcpServers` or `servers` [default: the first of .mcp.json,
     /// mcp.json, .vscode/mcp.json in this folder].
     #[arg(long, value_name = "FILE")]
@@ -27,7 +27,7 @@ pub(crate) struct Reach {
         default_value_t,
         hide_possible_values = true
     )]
-    pub(crate) how: How,
+    pub(crate) how: ProtocolChoice,
     /// Show what a server that a command starts writes to its standard error.
     #[arg(long, short)]
     pub(crate) verbose: bool,
@@ -39,7 +39,7 @@ pub(crate) struct Reach {
 
 /// The protocol to use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub(crate) enum How {
+pub(crate) enum ProtocolChoice {
     #[default]
     Auto,
     V1,
@@ -47,7 +47,7 @@ pub(crate) enum How {
     Plain,
 }
 
-impl How {
+impl ProtocolChoice {
     pub(crate) fn era(self) -> Era {
         match self {
             Self::Auto | Self::Plain => Era::Auto,
@@ -67,7 +67,7 @@ impl How {
 
 /// How input requests of the server are answered.
 #[derive(Clone, Copy, Debug, Parser)]
-pub(crate) struct Answering {
+pub(crate) struct InputArgs {
     /// Answer input requests of the server from standard input even if it is not a terminal, one
     /// line each.
     #[arg(long, conflicts_with = "no_input")]
@@ -110,9 +110,9 @@ pub(crate) struct Call {
     #[arg(long)]
     pub(crate) json: bool,
     #[command(flatten)]
-    pub(crate) answering: Answering,
+    pub(crate) input: InputArgs,
     #[command(flatten)]
-    pub(crate) reach: Reach,
+    pub(crate) server_args: ServerArgs,
 }
 
 #[derive(Debug, Parser)]
@@ -124,7 +124,7 @@ pub(crate) struct Tools {
     #[arg(long)]
     pub(crate) json: bool,
     #[command(flatten)]
-    pub(crate) reach: Reach,
+    pub(crate) server_args: ServerArgs,
 }
 
 #[derive(Debug, Parser)]
@@ -136,7 +136,7 @@ pub(crate) struct Doctor {
     #[arg(long)]
     pub(crate) json: bool,
     #[command(flatten)]
-    pub(crate) reach: Reach,
+    pub(crate) server_args: ServerArgs,
 }
 
 const CALL_HELP: &str = "\

@@ -19,13 +19,13 @@ use outlast::store::StoreUrl;
 use crate::terminal::ColorChoice;
 
 pub(crate) use adopt::Adopt;
-pub(crate) use call::{Answering, Call, Doctor, Reach, Tools};
+pub(crate) use call::{Call, Doctor, InputArgs, ServerArgs, Tools};
 pub(crate) use gateway::{Gateway, GatewayCommand, GatewayLogs, GatewayStatus};
 pub(crate) use logs::{Format, Logs};
 pub(crate) use relay::{Background, Stdio};
 pub(crate) use serve::Serve;
 pub(crate) use store::{Backup, Store, StoreCommand};
-pub(crate) use tasks::{AnswerOne, List, One, Place, Tasks, TasksCommand, Watch};
+pub(crate) use tasks::{AnswerArgs, List, TaskArgs, TaskSource, Tasks, TasksCommand, Watch};
 
 /// MCP tasks that outlast the connection, the process and the machine.
 #[derive(Debug, Parser)]

@@ -4,7 +4,7 @@ use clap::{Parser, Subcommand};
 use outlast::engine::Owner;
 use outlast::store::StoreUrl;
 
-use super::{Answering, Reach, whole_number};
+use super::{InputArgs, ServerArgs, whole_number};
 
 #[derive(Debug, Parser)]
 pub(crate) struct Tasks {
@@ -17,16 +17,16 @@ pub(crate) enum TasksCommand {
     /// List the tasks, newest first. Servers of MCP 2026-07-28 cannot list tasks: keep the ids.
     List(List),
     /// Show one task and its history.
-    Get(One),
+    Get(TaskArgs),
     /// Print the result of a task; at a server, wait for it. Into a pipe and with --json it is
     /// JSON.
-    Result(One),
+    Result(TaskArgs),
     /// Follow a task, or all tasks, to the end.
     Watch(Watch),
     /// Cancel a task at a server.
-    Cancel(One),
+    Cancel(TaskArgs),
     /// Answer the input requests of a task at a server.
-    Answer(AnswerOne),
+    Answer(AnswerArgs),
 }
 
 #[derive(Debug, Parser)]
@@ -35,20 +35,20 @@ pub(crate) struct List {
     #[arg(value_name = "TARGET")]
     pub(crate) target: Option<String>,
     #[command(flatten)]
-    pub(crate) at: Place,
+    pub(crate) at: TaskSource,
     /// How many tasks to list at most.
     #[arg(long, default_value_t = 50, value_name = "N", value_parser = whole_number::<usize>)]
     pub(crate) limit: usize,
 }
 
 #[derive(Debug, Parser)]
-pub(crate) struct One {
+pub(crate) struct TaskArgs {
     /// The id of the task. If the task is at a server, TARGET (a URL or a name in the configuration
     /// file) comes first.
     #[arg(value_name = "[TARGET] ID", required = true, num_args = 1..=2)]
     pub(crate) words: Vec<String>,
     #[command(flatten)]
-    pub(crate) at: Place,
+    pub(crate) at: TaskSource,
 }
 
 #[derive(Debug, Parser)]
@@ -58,13 +58,13 @@ pub(crate) struct Watch {
     #[arg(value_name = "[TARGET] [ID]", num_args = 0..=2)]
     pub(crate) words: Vec<String>,
     #[command(flatten)]
-    pub(crate) answering: Answering,
+    pub(crate) input: InputArgs,
     #[command(flatten)]
-    pub(crate) at: Place,
+    pub(crate) at: TaskSource,
 }
 
 #[derive(Debug, Parser)]
-pub(crate) struct AnswerOne {
+pub(crate) struct AnswerArgs {
     /// TARGET is a URL or a name in the configuration file; leave it out before `-- CMD`. ID is the
     /// task.
     #[arg(value_name = "[TARGET] ID", required = true, num_args = 1..=2)]
@@ -77,13 +77,13 @@ pub(crate) struct AnswerOne {
     #[arg(long, conflicts_with = "with")]
     pub(crate) decline: bool,
     #[command(flatten)]
-    pub(crate) answering: Answering,
+    pub(crate) input: InputArgs,
     #[command(flatten)]
-    pub(crate) reach: Reach,
+    pub(crate) server_args: ServerArgs,
 }
 
 #[derive(Debug, Parser)]
-pub(crate) struct Place {
+pub(crate) struct TaskSource {
     /// Without TARGET: the store, `sqlite:PATH` [default: the gateway's store, or that of `outlast
     /// demo` if the gateway has none].
     #[arg(long, value_name = "URL")]
@@ -96,5 +96,5 @@ pub(crate) struct Place {
     #[arg(long)]
     pub(crate) json: bool,
     #[command(flatten)]
-    pub(crate) reach: Reach,
+    pub(crate) server_args: ServerArgs,
 }

@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 /// Why an argument is invalid.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-pub(super) enum Wrong {
+pub(super) enum ArgumentError {
     #[error("`{0}` is not an argument\n  next: write NAME=VALUE or NAME:=JSON")]
     Shape(String),
     #[error(
@@ -33,24 +33,24 @@ pub(super) fn read(
     schema: &Value,
     words: &[String],
     mut given: Map<String, Value>,
-) -> Result<Map<String, Value>, Wrong> {
+) -> Result<Map<String, Value>, ArgumentError> {
     let nothing = Map::new();
     let properties = schema["properties"].as_object().unwrap_or(&nothing);
     let closed = schema["additionalProperties"] == Value::Bool(false);
     for word in words {
         let (name, value) = word
             .split_once('=')
-            .ok_or_else(|| Wrong::Shape(word.clone()))?;
+            .ok_or_else(|| ArgumentError::Shape(word.clone()))?;
         let (name, value) = match name.strip_suffix(':') {
             Some(name) => (name, json(name, value)?),
             None => (name, typed(name, value, properties.get(name))?),
         };
         if name.is_empty() {
-            return Err(Wrong::Shape(word.clone()));
+            return Err(ArgumentError::Shape(word.clone()));
         }
         if closed && !properties.contains_key(name) {
             let known = properties.keys().cloned().collect();
-            return Err(Wrong::Unknown {
+            return Err(ArgumentError::Unknown {
                 name: name.into(),
                 known,
             });
@@ -69,16 +69,16 @@ pub(super) fn read(
     if missing.is_empty() {
         Ok(given)
     } else {
-        Err(Wrong::Missing(missing))
+        Err(ArgumentError::Missing(missing))
     }
 }
 
-fn json(name: &str, text: &str) -> Result<Value, Wrong> {
+fn json(name: &str, text: &str) -> Result<Value, ArgumentError> {
     serde_json::from_str(text).map_err(|_| kind(name, "JSON", text))
 }
 
 /// Converts `text` to the type in the schema. Without a type in the schema it stays text.
-fn typed(name: &str, text: &str, schema: Option<&Value>) -> Result<Value, Wrong> {
+fn typed(name: &str, text: &str, schema: Option<&Value>) -> Result<Value, ArgumentError> {
     let Some(schema) = schema else {
         return Ok(text.into());
     };
@@ -95,7 +95,7 @@ fn typed(name: &str, text: &str, schema: Option<&Value>) -> Result<Value, Wrong>
     found.ok_or_else(|| kind(name, &format!("of type {}", types.join(" or ")), text))
 }
 
-fn choice(name: &str, text: &str, choices: &[Value]) -> Result<Value, Wrong> {
+fn choice(name: &str, text: &str, choices: &[Value]) -> Result<Value, ArgumentError> {
     let spelled = |value: &&Value| match value.as_str() {
         Some(it) => it == text,
         None => serde_json::from_str::<Value>(text).is_ok_and(|typed| typed == **value),
@@ -124,8 +124,8 @@ fn of_type(kind: &str, text: &str) -> Option<Value> {
     }
 }
 
-fn kind(name: &str, want: &str, text: &str) -> Wrong {
-    Wrong::Kind {
+fn kind(name: &str, want: &str, text: &str) -> ArgumentError {
+    ArgumentError::Kind {
         name: name.into(),
         want: want.into(),
         text: text.into(),
@@ -153,7 +153,7 @@ mod tests {
         })
     }
 
-    fn read_words(words: &[&str]) -> Result<Value, Wrong> {
+    fn read_words(words: &[&str]) -> Result<Value, ArgumentError> {
         let words: Vec<_> = words.iter().map(|word| (*word).to_owned()).collect();
         read(&schema(), &words, Map::new()).map(Value::Object)
     }
@@ -177,15 +177,17 @@ mod tests {
 
     #[test]
     fn an_invalid_argument_is_named() {
-        let told = |words: &[&str]| read_words(words).unwrap_err().to_string();
-        assert!(told(&["count=1"]).starts_with("the tool needs `text`\n  next: add text=VALUE"));
+        let error_text = |words: &[&str]| read_words(words).unwrap_err().to_string();
         assert!(
-            told(&["text=x", "count=five"])
+            error_text(&["count=1"]).starts_with("the tool needs `text`\n  next: add text=VALUE")
+        );
+        assert!(
+            error_text(&["text=x", "count=five"])
                 .starts_with("argument `count` must be of type integer, and `five` is not")
         );
-        assert!(told(&["text=x", "choice=c"]).contains(r#"one of "a", 2"#));
-        assert!(told(&["text=x", "other=1"]).contains("one of: choice, count"));
-        assert!(told(&["text"]).contains("`text` is not an argument"));
-        assert!(told(&["text=x", "list:=["]).contains("must be JSON"));
+        assert!(error_text(&["text=x", "choice=c"]).contains(r#"one of "a", 2"#));
+        assert!(error_text(&["text=x", "other=1"]).contains("one of: choice, count"));
+        assert!(error_text(&["text"]).contains("`text` is not an argument"));
+        assert!(error_text(&["text=x", "list:=["]).contains("must be JSON"));
     }
 }

@@ -9,15 +9,15 @@ use outlast::engine::Outcome;
 
 use super::status::StatusLine;
 use crate::interrupts::Interrupts;
-use crate::person::{Lines, Person};
 use crate::terminal::say;
+use crate::terminal_host::{Lines, TerminalHost};
 
 /// How following ended.
 pub(crate) enum End {
     /// The outcome or the error, and the id of the task if the call became one.
     Settled(Result<Outcome, OutcomeError>, Option<String>),
     /// The task with this id continues at the server.
-    Left(String),
+    Detached(String),
 }
 
 /// What Ctrl-C does.
@@ -26,26 +26,26 @@ pub(crate) enum Interrupt {
     /// Ask the user, if there is a terminal. Without one the call is detached.
     Ask,
     /// Stop following. The task continues.
-    Leave,
+    Detach,
 }
 
 /// What the user chooses after Ctrl-C.
 enum Choice {
     Cancel,
-    Leave,
+    Detach,
     GoOn,
 }
 
 /// Follows `execution` to its end.
-pub(crate) async fn follow(execution: Execution, person: &Person, interrupt: Interrupt) -> End {
+pub(crate) async fn follow(execution: Execution, host: &TerminalHost, interrupt: Interrupt) -> End {
     let lines = Lines::default();
     let status = RefCell::new(StatusLine::new());
     let mut updates = execution.updates();
     let mut interrupts = Interrupts::listen();
     loop {
         let interrupted = tokio::select! {
-            () = shown(&execution, &mut updates, &status) => false,
-            () = person.attend(&lines, |asking| status.borrow_mut().give_way(asking)) => false,
+            () = show_until_end(&execution, &mut updates, &status) => false,
+            () = host.answer_all(&lines, |asking| status.borrow_mut().set_hidden(asking)) => false,
             () = interrupts.next() => true,
         };
         if !interrupted {
@@ -59,32 +59,34 @@ pub(crate) async fn follow(execution: Execution, person: &Person, interrupt: Int
             }
             return End::Settled(settled, view.task.map(|task| task.id));
         }
-        status.borrow_mut().give_way(true);
+        status.borrow_mut().set_hidden(true);
         let task = execution.status().task.map(|task| task.id);
-        let choice = match (&task, interrupt, person) {
+        let choice = match (&task, interrupt, host) {
             // The result of a call without a task could not be fetched later.
             (None, ..) => Choice::Cancel,
-            (Some(_), Interrupt::Ask, Person::There(..)) => asked(&lines, &mut interrupts).await,
-            (Some(_), ..) => Choice::Leave,
+            (Some(_), Interrupt::Ask, TerminalHost::Interactive(..)) => {
+                ask_after_interrupt(&lines, &mut interrupts).await
+            }
+            (Some(_), ..) => Choice::Detach,
         };
         match (choice, task) {
-            (Choice::Leave, Some(task)) => {
+            (Choice::Detach, Some(task)) => {
                 execution.detach().await;
-                return End::Left(task);
+                return End::Detached(task);
             }
             (Choice::GoOn, _) => {}
-            (Choice::Cancel | Choice::Leave, _) => {
+            (Choice::Cancel | Choice::Detach, _) => {
                 if let Err(error) = execution.cancel().await {
                     say!("{error}");
                 }
             }
         }
-        status.borrow_mut().give_way(false);
+        status.borrow_mut().set_hidden(false);
     }
 }
 
 /// Asks what to do after Ctrl-C. A second Ctrl-C detaches.
-async fn asked(lines: &Lines, interrupts: &mut Interrupts) -> Choice {
+async fn ask_after_interrupt(lines: &Lines, interrupts: &mut Interrupts) -> Choice {
     // The terminal shows ^C on the status line.
     say!("");
     let question = "[c]ancel the task, [d]etach and leave it running, or [s]tay?";
@@ -92,14 +94,18 @@ async fn asked(lines: &Lines, interrupts: &mut Interrupts) -> Choice {
         chosen = lines.choose(question, &["c", "d", "s"]) => match chosen {
             Some("c") => Choice::Cancel,
             Some("s") => Choice::GoOn,
-            _ => Choice::Leave,
+            _ => Choice::Detach,
         },
-        () = interrupts.next() => Choice::Leave,
+        () = interrupts.next() => Choice::Detach,
     }
 }
 
 /// Shows the status of the call until it ends.
-async fn shown(execution: &Execution, updates: &mut StatusUpdates, status: &RefCell<StatusLine>) {
+async fn show_until_end(
+    execution: &Execution,
+    updates: &mut StatusUpdates,
+    status: &RefCell<StatusLine>,
+) {
     loop {
         let view = execution.status();
         if view.ended.is_some() {

@@ -12,33 +12,33 @@ use serde_json::{Map, Value, json};
 use crate::args::Call;
 use crate::connect::{Connected, connect};
 use crate::exit::Failure;
-use crate::left::Left;
 use crate::nearest::nearest;
-use crate::person::Person;
 use crate::sessions::Purpose;
 use crate::target;
+use crate::task_location::TaskLocation;
 use crate::terminal::{self, clean};
+use crate::terminal_host::TerminalHost;
 
 pub(crate) use follow::{End, Interrupt, follow};
-pub(crate) use status::{SHORT_ID, Standing, Waiting, bar, spinner_style};
+pub(crate) use status::{CallStatus, SHORT_ID_CHARS, Spinner, bar, spinner_style};
 
 pub(crate) async fn run(mut call: Call) -> Result<(), Failure> {
     let mut words = std::mem::take(&mut call.words);
-    let server = target::take(&call.reach, &mut words)?;
+    let server = target::take(&call.server_args, &mut words)?;
     let (Some(server), false) = (server, words.is_empty()) else {
         return Err(Failure::Usage(
             "no tool is given\n  next: `outlast tools` with the same target lists the tools".into(),
         ));
     };
     let (tool, words) = (words.remove(0), words);
-    let person = match Person::find(call.answering) {
+    let host = match TerminalHost::detect(call.input) {
         // The input requests of a detached task wait for `outlast tasks answer` or `watch`.
-        Person::Away if call.detach && !call.answering.no_input => Person::Later,
-        person => person,
+        TerminalHost::Absent if call.detach && !call.input.no_input => TerminalHost::Deferred,
+        host => host,
     };
-    let left = Left::at(&server);
-    let connected = connect(server, &person, Purpose::Calls).await?;
-    let done = make(&connected, &call, &left, &tool, &words, &person).await;
+    let location = TaskLocation::of(&server);
+    let connected = connect(server, &host, Purpose::Calls).await?;
+    let done = make(&connected, &call, &location, &tool, &words, &host).await;
     connected.close().await;
     done
 }
@@ -46,13 +46,13 @@ pub(crate) async fn run(mut call: Call) -> Result<(), Failure> {
 async fn make(
     connected: &Connected,
     call: &Call,
-    left: &Left,
+    location: &TaskLocation,
     tool: &str,
     words: &[String],
-    person: &Person,
+    host: &TerminalHost,
 ) -> Result<(), Failure> {
     let client = &connected.client;
-    let waiting = Waiting::on(format!("Asking {} for its tools", left.server()));
+    let waiting = Spinner::on(format!("Asking {} for its tools", location.server()));
     let schema = schema_of(client, tool).await?;
     drop(waiting);
     let given = given(call.args.as_deref())?;
@@ -62,7 +62,7 @@ async fn make(
     let preference = match (call.task || call.detach, call.no_task) {
         (true, _) => TaskPreference::Require,
         (_, true) => TaskPreference::Forbid,
-        _ => call.reach.how.preference(),
+        _ => call.server_args.how.preference(),
     };
     let mut made = client.call_tool(tool, Some(arguments)).task(preference);
     if let Some(ttl) = call.ttl {
@@ -71,32 +71,32 @@ async fn make(
     let execution = made.await?;
     if call.detach && execution.task().await.is_some() {
         let task = execution.detach().await.unwrap_or_default();
-        connected.come_back_later(Some(&task));
-        leave(left, &task, call.json);
+        connected.keep_session(Some(&task));
+        leave(location, &task, call.json);
         return Ok(());
     }
-    match follow(execution, person, Interrupt::Ask).await {
+    match follow(execution, host, Interrupt::Ask).await {
         End::Settled(Ok(outcome), _) => print::outcome(&outcome, call.json),
         End::Settled(Err(why), task) => {
-            connected.come_back_later(task.as_deref());
-            Err(left.unsettled(why, task.as_deref()))
+            connected.keep_session(task.as_deref());
+            Err(location.failure(why, task.as_deref()))
         }
-        End::Left(task) => {
-            connected.come_back_later(Some(&task));
-            leave(left, &task, call.json);
+        End::Detached(task) => {
+            connected.keep_session(Some(&task));
+            leave(location, &task, call.json);
             Ok(())
         }
     }
 }
 
 /// Prints the id of the detached task and how to get its result.
-fn leave(left: &Left, task: &str, as_json: bool) {
+fn leave(location: &TaskLocation, task: &str, as_json: bool) {
     if as_json {
-        terminal::show!("{}", json!({ "target": left.server(), "taskId": task }));
+        terminal::show!("{}", json!({ "target": location.server(), "taskId": task }));
     } else {
         terminal::show!("{task}");
     }
-    left.tell(task);
+    location.print_next_step(task);
 }
 
 /// Returns the schema of the tool's arguments.
@@ -106,7 +106,7 @@ async fn schema_of(client: &Client, tool: &str) -> Result<Value, Failure> {
         let names: Vec<_> = tools.iter().map(|info| &*info.name).collect();
         let next = match nearest(tool, &names) {
             Some(name) => format!("call {name}; `outlast tools` with the same target lists all"),
-            None if names.len() <= FEW_TOOLS => format!("call one of: {}", names.join(", ")),
+            None if names.len() <= MAX_LISTED_TOOLS => format!("call one of: {}", names.join(", ")),
             None => "`outlast tools` with the same target lists them".into(),
         };
         return Err(Failure::Usage(format!(
@@ -136,4 +136,4 @@ fn given(args: Option<&str>) -> Result<Map<String, Value>, Failure> {
 }
 
 /// Up to this number of tools, an error lists all their names.
-const FEW_TOOLS: usize = 8;
+const MAX_LISTED_TOOLS: usize = 8;

@@ -50,7 +50,7 @@ impl StatusLine {
     }
 
     /// Hides the line during an input request, or shows it again.
-    pub(crate) fn give_way(&mut self, to_question: bool) {
+    pub(crate) fn set_hidden(&mut self, to_question: bool) {
         self.clear();
         self.quiet = to_question;
     }
@@ -73,9 +73,9 @@ impl StatusLine {
             self.warned = true;
         }
         if !self.terminal {
-            return self.say(indicator(view, self.icons, Room::Ample));
+            return self.say(indicator(view, self.icons, DetailLevel::Full));
         }
-        let line = self.line.get_or_insert_with(|| moving_line(self.began));
+        let line = self.line.get_or_insert_with(|| spinner_line(self.began));
         let waits = view
             .task
             .as_ref()
@@ -83,17 +83,17 @@ impl StatusLine {
         line.set_style(spinner_style(if waits {
             "{wide_msg} {elapsed}"
         } else {
-            WORKING
+            RUNNING_TEMPLATE
         }));
-        line.set_message(terminal::err_text(&fitting(view, self.icons)));
+        line.set_message(terminal::err_text(&line_that_fits(view, self.icons)));
     }
 
     /// Prints the final status in a line that stays.
     pub(crate) fn finish(&mut self, view: &ExecutionStatus) {
         self.clear();
         match (self.terminal, &view.task) {
-            (true, _) => terminal::err(fitting(view, self.icons)),
-            (false, Some(_)) => self.say(indicator(view, self.icons, Room::Ample)),
+            (true, _) => terminal::err(line_that_fits(view, self.icons)),
+            (false, Some(_)) => self.say(indicator(view, self.icons, DetailLevel::Full)),
             (false, None) => {}
         }
     }
@@ -115,11 +115,11 @@ impl StatusLine {
 }
 
 /// A spinner line on a terminal, shown until this is dropped. Prints nothing elsewhere.
-pub(crate) struct Waiting(ProgressBar);
+pub(crate) struct Spinner(ProgressBar);
 
-impl Waiting {
+impl Spinner {
     pub(crate) fn on(what: String) -> Self {
-        let line = moving_line(Instant::now());
+        let line = spinner_line(Instant::now());
         line.set_message(terminal::err_text(&what.into()));
         Self(line)
     }
@@ -130,17 +130,17 @@ impl Waiting {
     }
 }
 
-impl Drop for Waiting {
+impl Drop for Spinner {
     fn drop(&mut self) {
         self.0.finish_and_clear();
     }
 }
 
 /// A line that is updated by a timer and cut to the width of the terminal.
-fn moving_line(began: Instant) -> ProgressBar {
+fn spinner_line(began: Instant) -> ProgressBar {
     let line = ProgressBar::new_spinner().with_elapsed(began.elapsed());
-    line.set_style(spinner_style(WORKING));
-    line.enable_steady_tick(BEAT);
+    line.set_style(spinner_style(RUNNING_TEMPLATE));
+    line.enable_steady_tick(REDRAW_INTERVAL);
     line
 }
 
@@ -153,31 +153,31 @@ pub(crate) fn spinner_style(template: &str) -> ProgressStyle {
 }
 
 /// The status line of a call on a terminal, with the details that fit its width.
-fn fitting(view: &ExecutionStatus, icons: bool) -> Line {
+fn line_that_fits(view: &ExecutionStatus, icons: bool) -> Line {
     let Some(width) = terminal::err_width() else {
-        return indicator(view, icons, Room::Ample);
+        return indicator(view, icons, DetailLevel::Full);
     };
-    for room in [Room::Ample, Room::Little] {
+    for room in [DetailLevel::Full, DetailLevel::ShortId] {
         let line = indicator(view, icons, room);
-        if line.width() + BESIDE <= width {
+        if line.width() + RESERVED_COLUMNS <= width {
             return line;
         }
     }
-    indicator(view, icons, Room::Least).cut(width)
+    indicator(view, icons, DetailLevel::Minimal).cut(width)
 }
 
 /// How much detail fits into the line.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Room {
-    Ample,
+enum DetailLevel {
+    Full,
     /// The id is shortened. `outlast tasks` takes the beginning of an id.
-    Little,
+    ShortId,
     /// The id is shortened and there is no progress bar.
-    Least,
+    Minimal,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Standing {
+pub(crate) enum CallStatus {
     Runs,
     WaitsForInput,
     Completed,
@@ -186,7 +186,7 @@ pub(crate) enum Standing {
     Unknown,
 }
 
-impl Standing {
+impl CallStatus {
     /// Uses the outcome once there is one: a server may report a task as completed although its
     /// tool returned an error.
     pub(crate) fn of(view: &ExecutionStatus) -> Self {
@@ -232,8 +232,8 @@ impl Standing {
 
 /// The status of a call: an icon unless it runs, the status text, its progress and its message
 /// (S4-57, S4-68).
-fn indicator(view: &ExecutionStatus, icons: bool, room: Room) -> Line {
-    let standing = Standing::of(view);
+fn indicator(view: &ExecutionStatus, icons: bool, room: DetailLevel) -> Line {
+    let standing = CallStatus::of(view);
     let mut line = Line::new();
     if let (true, (icon, tone)) = (icons, standing.icon())
         && !icon.is_empty()
@@ -244,7 +244,7 @@ fn indicator(view: &ExecutionStatus, icons: bool, room: Room) -> Line {
         Some(task) => line.text(format_args!(
             "{}: task {}",
             standing.words(),
-            shown(&task.id, room)
+            displayed_id(&task.id, room)
         )),
         None if view.ended.is_some() => {
             line.text(format_args!("{}: {}", standing.words(), view.tool))
@@ -282,16 +282,16 @@ fn indicator(view: &ExecutionStatus, icons: bool, room: Room) -> Line {
         .and_then(|progress| progress.message.as_deref());
     let said = said.or_else(|| view.task.as_ref().and_then(|task| task.message.as_deref()));
     if let Some(said) = said {
-        let said: String = said.chars().take(LONGEST).collect();
+        let said: String = said.chars().take(MAX_MESSAGE_CHARS).collect();
         line = line.text(" ").tone(Tone::Muted, format_args!("— {said}"));
     }
     line
 }
 
-fn shown(task: &str, room: Room) -> String {
-    match (room, task.chars().count() > SHORT_ID) {
-        (Room::Little | Room::Least, true) => {
-            format!("{}…", task.chars().take(SHORT_ID).collect::<String>())
+fn displayed_id(task: &str, room: DetailLevel) -> String {
+    match (room, task.chars().count() > SHORT_ID_CHARS) {
+        (DetailLevel::ShortId | DetailLevel::Minimal, true) => {
+            format!("{}…", task.chars().take(SHORT_ID_CHARS).collect::<String>())
         }
         _ => task.to_owned(),
     }
@@ -305,10 +305,10 @@ fn seconds(duration: Duration) -> String {
     }
 }
 
-fn progress_in(room: Room, done: f64, total: Option<f64>) -> String {
+fn progress_in(room: DetailLevel, done: f64, total: Option<f64>) -> String {
     match room {
-        Room::Ample | Room::Little => bar(done, total),
-        Room::Least => count(done, total),
+        DetailLevel::Full | DetailLevel::ShortId => bar(done, total),
+        DetailLevel::Minimal => count(done, total),
     }
 }
 
@@ -318,8 +318,12 @@ pub(crate) fn bar(done: f64, total: Option<f64>) -> String {
     let Some(total) = total.filter(|total| *total > 0.0) else {
         return count;
     };
-    let full = ((done / total).clamp(0.0, 1.0) * WIDTH as f64) as usize;
-    format!("[{}{}] {count}", "#".repeat(full), "-".repeat(WIDTH - full))
+    let full = ((done / total).clamp(0.0, 1.0) * BAR_COLUMNS as f64) as usize;
+    format!(
+        "[{}{}] {count}",
+        "#".repeat(full),
+        "-".repeat(BAR_COLUMNS - full)
+    )
 }
 
 /// `3/6`.
@@ -330,22 +334,22 @@ fn count(done: f64, total: Option<f64>) -> String {
     }
 }
 
-const WIDTH: usize = 20;
+const BAR_COLUMNS: usize = 20;
 
 /// The length at which a status message is cut.
-const LONGEST: usize = 200;
+const MAX_MESSAGE_CHARS: usize = 200;
 
 /// The length of a shortened id.
-pub(crate) const SHORT_ID: usize = 8;
+pub(crate) const SHORT_ID_CHARS: usize = 8;
 
 /// The columns that the spinner and the elapsed time use next to the message.
-const BESIDE: usize = 10;
+const RESERVED_COLUMNS: usize = 10;
 
 /// The template of a line while a call runs.
-const WORKING: &str = "{spinner} {wide_msg} {elapsed}";
+const RUNNING_TEMPLATE: &str = "{spinner} {wide_msg} {elapsed}";
 
 /// How often a line on a terminal is redrawn.
-const BEAT: Duration = Duration::from_millis(120);
+const REDRAW_INTERVAL: Duration = Duration::from_millis(120);
 
 #[cfg(test)]
 mod tests {
@@ -418,14 +422,17 @@ mod tests {
                 "\x1b[2m⊘\x1b[0m Cancelled: task t1 \x1b[2m— reading\x1b[0m",
             ),
         ] {
-            assert_eq!(indicator(&view, true, Room::Ample).render(true), expected);
+            assert_eq!(
+                indicator(&view, true, DetailLevel::Full).render(true),
+                expected
+            );
         }
     }
 
     #[test]
     fn without_colours_the_text_is_the_same() {
         let failed = view(Status::Failed);
-        let icons = indicator(&failed, true, Room::Ample).render(false);
+        let icons = indicator(&failed, true, DetailLevel::Full).render(false);
         assert_eq!(icons, "✘ Failed: task t1 — reading");
         assert_eq!(plain(&failed), "Failed: task t1 — reading");
     }
@@ -441,7 +448,7 @@ mod tests {
             (Ok(Outcome::Cancelled), "⊘ Cancelled"),
             (Err(OutcomeError::Detached), "? Outcome Unknown"),
         ] {
-            let line = indicator(&ended(Status::Completed, outcome), true, Room::Ample);
+            let line = indicator(&ended(Status::Completed, outcome), true, DetailLevel::Full);
             let line = line.render(false);
             assert_eq!(line, format!("{expected}: task t1 — reading"));
         }
@@ -452,7 +459,7 @@ mod tests {
     fn a_plain_call_ends_with_its_tool() {
         let mut call = ended(Status::Completed, Ok(Outcome::Result(result())));
         call.task = None;
-        let line = indicator(&call, true, Room::Ample).render(false);
+        let line = indicator(&call, true, DetailLevel::Full).render(false);
         assert_eq!(line, "✔ Completed: render");
     }
 
@@ -511,6 +518,6 @@ mod tests {
     }
 
     fn plain(view: &ExecutionStatus) -> String {
-        indicator(view, false, Room::Ample).render(false)
+        indicator(view, false, DetailLevel::Full).render(false)
     }
 }

@@ -9,7 +9,7 @@ use outlast::engine::Outcome;
 use outlast::wire::Raw;
 use outlast::wire::tool::first_text;
 
-use crate::call::{SHORT_ID, Standing, bar, spinner_style};
+use crate::call::{CallStatus, SHORT_ID_CHARS, bar, spinner_style};
 use crate::terminal::{self, Line, Tone, say};
 
 /// The rows of all calls. Cheap to clone.
@@ -40,7 +40,7 @@ impl Board {
         let moving = self.rows.as_ref().map(|rows| {
             let row = rows.add(ProgressBar::new_spinner());
             row.set_style(spinner_style("{spinner} {wide_msg}"));
-            row.enable_steady_tick(BEAT);
+            row.enable_steady_tick(REDRAW_INTERVAL);
             row
         });
         Row {
@@ -74,7 +74,7 @@ impl Row {
         let Some(task) = &view.task else {
             return;
         };
-        let standing = Standing::of(view);
+        let standing = CallStatus::of(view);
         let line = match &self.board.rows {
             Some(_) => on_terminal(view, &task.id, standing),
             None => Line::new()
@@ -87,7 +87,7 @@ impl Row {
         }
         match &self.moving {
             Some(row) => {
-                if standing != Standing::Runs {
+                if standing != CallStatus::Runs {
                     row.set_style(spinner_style("{wide_msg}"));
                 }
                 row.set_message(terminal::err_text(&line));
@@ -103,14 +103,14 @@ impl Row {
 }
 
 /// The text of a row after its icon. The icon is a spinner while the call runs.
-fn on_terminal(view: &ExecutionStatus, id: &str, standing: Standing) -> Line {
+fn on_terminal(view: &ExecutionStatus, id: &str, standing: CallStatus) -> Line {
     let (icon, tone) = standing.icon();
     let line = match standing {
-        Standing::Runs => Line::new(),
+        CallStatus::Runs => Line::new(),
         _ => Line::new().tone(tone, icon).text(" "),
     };
     let detail_tone = match (standing, &view.ended) {
-        (Standing::Completed, _) => Tone::Plain,
+        (CallStatus::Completed, _) => Tone::Plain,
         (_, Some(_)) => tone,
         (_, None) => Tone::Muted,
     };
@@ -132,7 +132,7 @@ fn detail(view: &ExecutionStatus) -> String {
         }
         (Some(Ok(Outcome::Cancelled)), ..) => "cancelled".into(),
         (Some(Err(why)), ..) => why.to_string(),
-        (None, _, Some(task)) if Standing::of(view) == Standing::WaitsForInput => task
+        (None, _, Some(task)) if CallStatus::of(view) == CallStatus::WaitsForInput => task
             .message
             .clone()
             .unwrap_or_else(|| "asks a question".into()),
@@ -144,8 +144,8 @@ fn detail(view: &ExecutionStatus) -> String {
 
 /// Shortens an id to a length that `outlast tasks` accepts.
 pub(super) fn short(id: &str) -> String {
-    id.chars().take(SHORT_ID).collect()
+    id.chars().take(SHORT_ID_CHARS).collect()
 }
 
 /// How often rows on a terminal are redrawn.
-const BEAT: Duration = Duration::from_millis(120);
+const REDRAW_INTERVAL: Duration = Duration::from_millis(120);

@@ -121,7 +121,7 @@ impl ClientHandler for AnswersYes {
             .and_then(|params| params.open().ok());
         let params: Value = params.unwrap_or_default();
         let question = params["message"].as_str().unwrap_or_default();
-        tokio::time::sleep(THINKING).await;
+        tokio::time::sleep(ANSWER_DELAY).await;
         self.0.note(&format!(
             "The server asked \"{question}\" The demo answered yes."
         ));
@@ -131,4 +131,4 @@ impl ClientHandler for AnswersYes {
 }
 
 /// The delay before the demo answers.
-const THINKING: Duration = Duration::from_millis(800);
+const ANSWER_DELAY: Duration = Duration::from_millis(800);

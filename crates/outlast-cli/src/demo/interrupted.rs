@@ -20,7 +20,7 @@ pub(super) fn find(url: &StoreUrl) -> Result<Vec<Task>, Failure> {
         return Ok(Vec::new());
     };
     let now = SystemClock.now();
-    let mut tasks = reader.newest(&Scope::AnyTask, NEWEST)?;
+    let mut tasks = reader.newest(&Scope::AnyTask, MAX_TASKS_READ)?;
     tasks.retain(|task| task.state.ending().is_none() && !task.is_expired(now));
     tasks.reverse();
     Ok(tasks)
@@ -69,4 +69,4 @@ fn row(task: &Task, now: Option<&Snapshot>) -> Line {
 }
 
 /// How many of the newest tasks are read.
-const NEWEST: usize = 1_000;
+const MAX_TASKS_READ: usize = 1_000;

@@ -20,10 +20,10 @@ use outlast::store::StoreUrl;
 use tracing::level_filters::LevelFilter;
 
 use crate::args;
+use crate::dirs;
 use crate::exit::Failure;
-use crate::interrupts::{STOPPING, StopSignals};
+use crate::interrupts::{STOPPING_MESSAGE, StopSignals};
 use crate::logs;
-use crate::place;
 use crate::terminal::{self, Line, Tone, say};
 use client::DemoClient;
 
@@ -32,7 +32,7 @@ pub(crate) async fn run(args: args::Demo) -> Result<(), Failure> {
     let mut signals = StopSignals::listen()?;
     let url = match &args.store {
         Some(url) => url.clone(),
-        None => place::demo_store()?,
+        None => dirs::demo_store()?,
     };
     let interrupted = interrupted::find(&url)?;
     let store = outlast::store::open_store(&url, Default::default()).await?;
@@ -50,9 +50,9 @@ pub(crate) async fn run(args: args::Demo) -> Result<(), Failure> {
     if let Some(server) = server {
         serve::print(&server);
         signals.next().await;
-        say!("{STOPPING}");
+        say!("{STOPPING_MESSAGE}");
         let stopping = async {
-            let drained = engine.shutdown(DRAIN).await;
+            let drained = engine.shutdown(DRAIN_TIMEOUT).await;
             server.shutdown().await;
             drained
         };
@@ -65,19 +65,22 @@ pub(crate) async fn run(args: args::Demo) -> Result<(), Failure> {
     let done = tokio::select! {
         done = client.run(args.rounds) => done,
         () = signals.next() => {
-            say!("{STOPPING}");
+            say!("{STOPPING_MESSAGE}");
             Ok(())
         }
     };
     let stopping = async {
         client.close().await;
-        engine.clone().shutdown(DRAIN).await
+        engine.clone().shutdown(DRAIN_TIMEOUT).await
     };
     signals.during(stopping).await?;
     done?;
     say!("");
     say!("Every outcome is stored. To list the tasks:");
-    say!("  outlast tasks list --store {}", place::shown(&url));
+    say!(
+        "  outlast tasks list --store {}",
+        dirs::store_argument(&url)
+    );
     store.close().await?;
     Ok(())
 }
@@ -89,7 +92,7 @@ fn welcome(url: &StoreUrl) {
         let name = Line::new().tone(Tone::Muted, format_args!("  {name}  "));
         terminal::err(name.text(value));
     };
-    row("store  ", place::shown(url));
+    row("store  ", dirs::store_argument(url));
     let id = std::process::id();
     row(
         "kill it",
@@ -99,7 +102,7 @@ fn welcome(url: &StoreUrl) {
 }
 
 /// A server with the sample tools.
-fn front(engine: &Engine, tools: Arc<Tools>) -> Arc<McpServer> {
+fn mcp_server(engine: &Engine, tools: Arc<Tools>) -> Arc<McpServer> {
     let about = ServerInfo {
         name: "outlast-demo".into(),
         version: env!("CARGO_PKG_VERSION").into(),
@@ -109,4 +112,4 @@ fn front(engine: &Engine, tools: Arc<Tools>) -> Arc<McpServer> {
 }
 
 /// The time that running calls have when the demo stops.
-const DRAIN: Duration = Duration::from_secs(10);
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(10);

@@ -9,14 +9,14 @@ use outlast::transport::http::raise_open_file_limit;
 use tracing::level_filters::LevelFilter;
 
 use super::control::Kind;
-use super::local::{About, LocalServer};
+use super::local::{GatewayInfo, LocalServer};
 use super::start::{StartLock, open_when_free};
-use super::{LATE_SERVERS, socket};
+use super::{LATE_SERVER_TIMEOUT, socket};
 use crate::args;
+use crate::dirs;
 use crate::exit::Failure;
 use crate::interrupts::StopSignals;
-use crate::logs::{self, Bounded};
-use crate::place;
+use crate::logs::{self, BoundedFile};
 
 pub(crate) async fn run(args: args::Background) -> Result<(), Failure> {
     // The gateway continues when the host's terminal closes. The call fails if this process leads a
@@ -26,7 +26,7 @@ pub(crate) async fn run(args: args::Background) -> Result<(), Failure> {
     logs::to_file(
         &args.logs,
         LevelFilter::INFO,
-        Bounded::open(&socket::log(&path))?,
+        BoundedFile::open(&socket::log(&path))?,
     )?;
     raise_open_file_limit();
     let mut signals = StopSignals::listen()?;
@@ -36,18 +36,18 @@ pub(crate) async fn run(args: args::Background) -> Result<(), Failure> {
     let outlast = Outlast::builder()
         .store(open_when_free(&args.store).await?)
         .policy(policy())
-        .children(place::children(&args.store))
-        .late_upstreams(LATE_SERVERS)
+        .children(dirs::child_registry(&args.store))
+        .late_upstreams(LATE_SERVER_TIMEOUT)
         .build();
     let mut gateway = outlast.gateway(Vec::new()).await?;
     gateway.started().await?;
-    let about = About {
+    let about = GatewayInfo {
         kind: Kind::Background,
-        store: place::shown(&args.store),
+        store: dirs::store_argument(&args.store),
         urls: Vec::new(),
     };
     let local = LocalServer::new(&gateway, about);
-    let (listener, path) = socket::listen_beside(&args.store)?;
+    let (listener, path) = socket::listen_next_to(&args.store)?;
     drop(starting);
     tokio::select! {
         () = local.accept(&listener) => {}

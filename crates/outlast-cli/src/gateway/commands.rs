@@ -9,8 +9,8 @@ use outlast::store::StoreUrl;
 use super::control::{self, FirstLine, Kind, Reply, Status};
 use super::{socket, start};
 use crate::args::{GatewayCommand, GatewayLogs, GatewayStatus};
+use crate::dirs;
 use crate::exit::Failure;
-use crate::place;
 use crate::serve::stored_token;
 use crate::terminal::{say, show};
 
@@ -24,7 +24,7 @@ pub(crate) async fn run(command: GatewayCommand) -> Result<(), Failure> {
 }
 
 fn usual(store: Option<StoreUrl>) -> Result<StoreUrl, Failure> {
-    store.map_or_else(place::gateway_store, Ok)
+    store.map_or_else(dirs::gateway_store, Ok)
 }
 
 /// Returns the status of the gateway on `store`, if one runs.
@@ -33,7 +33,7 @@ fn running(store: &StoreUrl) -> Result<Option<Status>, Failure> {
 }
 
 fn absent(store: &StoreUrl) -> Failure {
-    Failure::NoGateway(place::shown(store))
+    Failure::NoGateway(dirs::store_argument(store))
 }
 
 fn status(args: &GatewayStatus) -> Result<(), Failure> {
@@ -105,7 +105,7 @@ fn token(store: &StoreUrl) -> Result<(), Failure> {
         }
         None => Err(Failure::Usage(format!(
             "{} has no token yet\n  next: `outlast serve` creates one at its first start",
-            place::shown(store)
+            dirs::store_argument(store)
         ))),
     }
 }
@@ -133,7 +133,7 @@ async fn logs(args: &GatewayLogs) -> Result<(), Failure> {
         return Ok(());
     }
     loop {
-        tokio::time::sleep(LOOK).await;
+        tokio::time::sleep(POLL_INTERVAL).await;
         // A full log starts again at length 0.
         if file.metadata()?.len() < file.stream_position()? {
             file.rewind()?;
@@ -162,7 +162,7 @@ fn last_lines(text: &[u8], count: usize) -> &[u8] {
 }
 
 /// How often the log is read.
-const LOOK: Duration = Duration::from_millis(500);
+const POLL_INTERVAL: Duration = Duration::from_millis(500);
 
 #[cfg(test)]
 mod tests {

@@ -103,7 +103,7 @@ pub(crate) fn read<T: DeserializeOwned>(line: &str) -> io::Result<T> {
 /// Opens a connection to the gateway at `path` and returns its reply. Must be called in a runtime.
 pub(super) fn open(path: &Path, first: &FirstLine) -> io::Result<(UnixStream, Reply)> {
     let mut stream = socket::connect_now(path)?;
-    stream.set_read_timeout(Some(REPLY))?;
+    stream.set_read_timeout(Some(REPLY_TIMEOUT))?;
     stream.write_all(line(first).as_bytes())?;
     let mut reply = Vec::new();
     // Read byte by byte: the bytes after the line belong to MCP.
@@ -140,4 +140,4 @@ pub(super) fn is_absent(error: &io::Error) -> bool {
 }
 
 /// How long the gateway may take to reply.
-const REPLY: Duration = Duration::from_secs(10);
+const REPLY_TIMEOUT: Duration = Duration::from_secs(10);

@@ -16,13 +16,13 @@ use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 
 use super::control::{self, FirstLine, Kind, Reply, Status};
-use super::desk::Desk;
 use super::servers::Servers;
 use super::socket;
+use super::task_backend::TaskBackend;
 use crate::exit::Failure;
 
 /// The facts for [`Status`] that do not change.
-pub(crate) struct About {
+pub(crate) struct GatewayInfo {
     pub(crate) kind: Kind,
     pub(crate) store: String,
     pub(crate) urls: Vec<String>,
@@ -30,7 +30,7 @@ pub(crate) struct About {
 
 /// The server of the local socket.
 pub(crate) struct LocalServer {
-    about: About,
+    info: GatewayInfo,
     engine: Engine,
     upstreams: Arc<ServedUpstreams>,
     servers: Servers,
@@ -46,12 +46,12 @@ pub(crate) struct LocalServer {
 }
 
 impl LocalServer {
-    pub(crate) fn new(gateway: &Gateway, about: About) -> Arc<Self> {
+    pub(crate) fn new(gateway: &Gateway, info: GatewayInfo) -> Arc<Self> {
         let engine = gateway.engine().clone();
         let upstreams = gateway.upstreams().clone();
         Arc::new(Self {
             about,
-            desk: McpServer::for_operator(engine.clone(), Arc::new(Desk)),
+            desk: McpServer::for_operator(engine.clone(), Arc::new(TaskBackend)),
             engine,
             servers: Servers::new(upstreams.clone()),
             upstreams,
@@ -73,7 +73,7 @@ impl LocalServer {
                     // idle.
                     self.connections.send_modify(|open| *open += 1);
                     tokio::spawn(async move {
-                        let _open = Counted(&server.connections);
+                        let _open = ConnectionCount(&server.connections);
                         if let Err(error) = server.serve(stream).await {
                             tracing::warn!(%error, "a connection to the local socket failed");
                         }
@@ -103,7 +103,8 @@ impl LocalServer {
             } else if busy.elapsed() >= limit {
                 return;
             }
-            tokio::time::sleep((limit / 4).clamp(LOOK, LOOK * 20)).await;
+            tokio::time::sleep((limit / 4).clamp(MIN_CHECK_INTERVAL, MIN_CHECK_INTERVAL * 20))
+                .await;
         }
     }
 
@@ -112,7 +113,7 @@ impl LocalServer {
         self.closing.send_replace(true);
         let mut windows = self.windows.subscribe();
         let all_closed = windows.wait_for(|windows| *windows == 0);
-        let _ = tokio::time::timeout(CLOSE, all_closed).await;
+        let _ = tokio::time::timeout(CLOSE_TIMEOUT, all_closed).await;
     }
 
     async fn serve(&self, stream: UnixStream) -> Result<(), Failure> {
@@ -121,7 +122,7 @@ impl LocalServer {
         let (read, mut write) = stream.into_split();
         let mut read = BufReader::new(read);
         let mut line = String::new();
-        let first = tokio::time::timeout(FIRST_LINE, read.read_line(&mut line)).await;
+        let first = tokio::time::timeout(FIRST_LINE_TIMEOUT, read.read_line(&mut line)).await;
         if first.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))?? == 0 {
             // The client only checked that a gateway listens.
             return Ok(());
@@ -168,9 +169,9 @@ impl LocalServer {
         Ok(())
     }
 
-    fn window(&self) -> Counted<'_> {
+    fn window(&self) -> ConnectionCount<'_> {
         self.windows.send_modify(|windows| *windows += 1);
-        Counted(&self.windows)
+        ConnectionCount(&self.windows)
     }
 
     fn status(&self) -> Status {
@@ -195,9 +196,9 @@ async fn reply(write: &mut OwnedWriteHalf, reply: &Reply) -> Result<(), Failure>
 }
 
 /// Counts a connection until it is dropped.
-struct Counted<'a>(&'a watch::Sender<usize>);
+struct ConnectionCount<'a>(&'a watch::Sender<usize>);
 
-impl Drop for Counted<'_> {
+impl Drop for ConnectionCount<'_> {
     fn drop(&mut self) {
         self.0.send_modify(|open| *open -= 1);
     }
@@ -207,10 +208,10 @@ impl Drop for Counted<'_> {
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// How long a connection may take to send its first line.
-const FIRST_LINE: Duration = Duration::from_secs(10);
+const FIRST_LINE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// How long connections may take to close.
-const CLOSE: Duration = Duration::from_secs(2);
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The shortest interval between two checks.
-const LOOK: Duration = Duration::from_millis(50);
+const MIN_CHECK_INTERVAL: Duration = Duration::from_millis(50);

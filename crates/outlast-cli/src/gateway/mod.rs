@@ -9,7 +9,7 @@
 //! | `servers` | which relays share a server |
 //! | `start` | only one gateway starts on a store; `outlast serve` replaces one in the background |
 //! | `background` | the gateway that `outlast stdio` starts |
-//! | `desk` | tasks without their servers, for `outlast tasks` |
+//! | `task_backend` | tasks without their servers, for `outlast tasks` |
 //! | `commands` | `outlast gateway status`, `stop`, `logs` and `token` |
 //! | `token` | the local token, for commands that call the gateway |
 
@@ -18,20 +18,20 @@ use std::time::Duration;
 mod background;
 mod commands;
 mod control;
-mod desk;
 mod local;
 mod servers;
 pub(crate) mod socket;
 mod start;
+mod task_backend;
 mod token;
 
 pub(crate) use background::run as background;
 pub(crate) use commands::run;
 pub(crate) use control::{FirstLine, Kind, Reply, ServerRequest, line, read as read_line};
 pub(crate) use desk::at_gateway;
-pub(crate) use local::{About, LocalServer};
+pub(crate) use local::{GatewayInfo, LocalServer};
 pub(crate) use start::{open_when_free, take_over};
 pub(crate) use token::of_url as token_of_url;
 
 /// How long interrupted tasks wait for a relay that names their server.
-pub(crate) const LATE_SERVERS: Duration = Duration::from_secs(600);
+pub(crate) const LATE_SERVER_TIMEOUT: Duration = Duration::from_secs(600);

@@ -67,7 +67,7 @@ pub(super) fn check_owner(stream: &UnixStream, user: u32, path: &Path) -> io::Re
 }
 
 /// Listens on a socket next to `store`.
-pub(crate) fn listen_beside(store: &StoreUrl) -> Result<(UnixListener, PathBuf), Failure> {
+pub(crate) fn listen_next_to(store: &StoreUrl) -> Result<(UnixListener, PathBuf), Failure> {
     let path = path(store)?;
     match listen(&path) {
         Ok(listener) => Ok((listener, path)),

@@ -17,8 +17,8 @@ use outlast::store::{OpenError, StoreUrl, private_file};
 
 use super::control::{self, FirstLine, Kind, Reply, Status};
 use super::socket;
+use crate::dirs;
 use crate::exit::Failure;
-use crate::place;
 use crate::terminal::say;
 
 /// The lock for starting a gateway on a store, held until this is dropped.
@@ -49,7 +49,7 @@ impl StartLock {
         socket: &Path,
         served: impl Fn() -> bool,
     ) -> Result<Option<Self>, Failure> {
-        let until = Instant::now() + OTHER_START;
+        let until = Instant::now() + OTHER_START_TIMEOUT;
         loop {
             let lock = Self::try_take(socket).map_err(Failure::beside_store(socket))?;
             if served() {
@@ -62,10 +62,10 @@ impl StartLock {
                 return Err(Failure::Usage(format!(
                     "another gateway has been starting at {} for {} s\n  next: stop it, or name another --store",
                     socket.display(),
-                    OTHER_START.as_secs()
+                    OTHER_START_TIMEOUT.as_secs()
                 )));
             }
-            tokio::time::sleep(LOOK).await;
+            tokio::time::sleep(RETRY_INTERVAL).await;
         }
     }
 }
@@ -109,7 +109,7 @@ pub(crate) async fn take_over(store: &StoreUrl) -> Result<Option<StartLock>, Fai
             Err(error) if control::is_absent(&error) => return Ok(lock),
             Err(error) => return Err(error.into()),
         }
-        tokio::time::sleep(BUSY).await;
+        tokio::time::sleep(BUSY_CHECK_INTERVAL).await;
     }
 }
 
@@ -126,13 +126,13 @@ pub(super) async fn ended(stream: UnixStream, status: &Status) -> Result<(), Fai
     let mut stream = tokio::net::UnixStream::from_std(stream)?;
     let mut end = [0];
     let closed = tokio::io::AsyncReadExt::read(&mut stream, &mut end);
-    match tokio::time::timeout(STOP, closed).await {
+    match tokio::time::timeout(STOP_TIMEOUT, closed).await {
         Ok(_) => Ok(()),
         Err(_) => Err(Failure::Usage(format!(
             "the gateway (process {}) has not stopped after {} s\n  next: end it with `kill -9 {}`; the next start \
              recovers its tasks",
             status.pid,
-            STOP.as_secs(),
+            STOP_TIMEOUT.as_secs(),
             status.pid
         ))),
     }
@@ -145,15 +145,15 @@ pub(crate) async fn open_when_free(url: &StoreUrl) -> Result<Arc<dyn Store>, Ope
     let mut is_reported = false;
     loop {
         match outlast::store::open_store(url, Default::default()).await {
-            Err(OpenError::InUse { holder, .. }) if begun.elapsed() < STORE_IN_USE => {
-                if begun.elapsed() > REPORT && !is_reported {
+            Err(OpenError::InUse { holder, .. }) if begun.elapsed() < STORE_IN_USE_TIMEOUT => {
+                if begun.elapsed() > REPORT_AFTER && !is_reported {
                     is_reported = true;
                     say!(
                         "waiting for {}, which is in use by {holder}",
-                        place::shown(url)
+                        dirs::store_argument(url)
                     );
                 }
-                tokio::time::sleep(LOOK).await;
+                tokio::time::sleep(RETRY_INTERVAL).await;
             }
             opened => return opened,
         }
@@ -161,19 +161,19 @@ pub(crate) async fn open_when_free(url: &StoreUrl) -> Result<Arc<dyn Store>, Ope
 }
 
 /// The interval between two attempts.
-const LOOK: Duration = Duration::from_millis(50);
+const RETRY_INTERVAL: Duration = Duration::from_millis(50);
 
 /// The interval between two checks whether calls still run.
-const BUSY: Duration = Duration::from_millis(500);
+const BUSY_CHECK_INTERVAL: Duration = Duration::from_millis(500);
 
 /// How long another process may take to start a gateway.
-const OTHER_START: Duration = Duration::from_secs(60);
+const OTHER_START_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// How long a gateway may take to stop: 10 s for its calls, 10 s for its servers, and a reserve.
-const STOP: Duration = Duration::from_secs(40);
+const STOP_TIMEOUT: Duration = Duration::from_secs(40);
 
 /// After this time, a start that waits for its store prints a message.
-const REPORT: Duration = Duration::from_secs(1);
+const REPORT_AFTER: Duration = Duration::from_secs(1);
 
 /// How long a gateway waits for a store that another process has open.
-const STORE_IN_USE: Duration = Duration::from_secs(20);
+const STORE_IN_USE_TIMEOUT: Duration = Duration::from_secs(20);

@@ -1,14 +1,14 @@
 //! The token of the gateway on this machine, for commands that call it.
 
 use super::{control, socket};
-use crate::place;
+use crate::dirs;
 use crate::serve::stored_token;
 
 /// Returns the local token if `url` is an endpoint of the gateway on the default store. The gateway
 /// itself reports its addresses, so no other server receives the token.
 pub(crate) fn of_url(url: &str) -> Option<String> {
     let port = loopback_port(url)?;
-    let store = place::gateway_store().ok()?;
+    let store = dirs::gateway_store().ok()?;
     let status = control::status(&socket::path(&store).ok()?).ok()??;
     let is_ours = |own: &String| loopback_port(own) == Some(port);
     if status.urls.iter().any(is_ours) {

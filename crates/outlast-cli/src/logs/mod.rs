@@ -4,8 +4,8 @@
 //! default level, no request writes a line. The audit trail (`outlast::audit`, one line per
 //! lifecycle event of a task and per refused request) is off by default.
 
-mod bounded;
-mod cleaned;
+mod bounded_file;
+mod clean_writer;
 
 use std::sync::Mutex;
 
@@ -19,9 +19,9 @@ use tracing_subscriber::registry;
 use crate::args::{Format, Logs};
 use crate::exit::Failure;
 
-use cleaned::Cleaned;
+use clean_writer::CleanMakeWriter;
 
-pub(crate) use bounded::{Bounded, append};
+pub(crate) use bounded_file::{BoundedFile, append};
 
 /// Starts to log to standard error, at `default` if no level is given.
 pub(crate) fn to_stderr(logs: &Logs, default: LevelFilter) -> Result<(), Failure> {
@@ -29,7 +29,7 @@ pub(crate) fn to_stderr(logs: &Logs, default: LevelFilter) -> Result<(), Failure
 }
 
 /// Starts to log to a file, at `default` if no level is given.
-pub(crate) fn to_file(logs: &Logs, default: LevelFilter, file: Bounded) -> Result<(), Failure> {
+pub(crate) fn to_file(logs: &Logs, default: LevelFilter, file: BoundedFile) -> Result<(), Failure> {
     begin(logs, default, Mutex::new(file))
 }
 
@@ -42,7 +42,7 @@ where
     W: for<'a> tracing_subscriber::fmt::MakeWriter<'a> + Send + Sync + 'static,
 {
     let filter = filter(logs, default)?;
-    let writer = Cleaned {
+    let writer = CleanMakeWriter {
         writers: writer,
         format: logs.format,
     };
@@ -67,7 +67,10 @@ fn install(subscriber: impl Subscriber + Send + Sync) -> Result<(), Failure> {
 /// The events that are written. A level applies to our own targets. Entries of the form
 /// TARGET=LEVEL are added to it.
 fn filter(logs: &Logs, default: LevelFilter) -> Result<Targets, Failure> {
-    let given = logs.level.clone().or_else(|| std::env::var(SETTING).ok());
+    let given = logs
+        .level
+        .clone()
+        .or_else(|| std::env::var(FILTER_VARIABLE).ok());
     let given = given.unwrap_or_default();
     let invalid = |why: &str| {
         Failure::Usage(format!(
@@ -107,7 +110,7 @@ fn ours(level: LevelFilter) -> Targets {
 }
 
 /// The environment variable that sets the filter.
-const SETTING: &str = "OUTLAST_LOG";
+const FILTER_VARIABLE: &str = "OUTLAST_LOG";
 
 #[cfg(test)]
 mod tests {

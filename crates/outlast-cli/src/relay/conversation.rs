@@ -39,9 +39,9 @@ pub(super) struct Conversation {
     /// Notifications and responses of the host that were not sent yet.
     unsent: Vec<Line>,
     /// Requests of the gateway without a response of the host, and whether they belong to tasks.
-    questions: HashMap<Id, bool>,
+    requests: HashMap<Id, bool>,
     /// The newest responses of the host to input requests of tasks.
-    answers: VecDeque<(Id, Line)>,
+    responses: VecDeque<(Id, Line)>,
     /// Requests that were sent again although the host has their responses.
     repeated: HashSet<Id>,
 }
@@ -111,11 +111,11 @@ impl Conversation {
             },
             Some(Message::Response(response)) => {
                 let id = response.id.as_ref();
-                match id.and_then(|id| self.questions.remove_entry(id)) {
+                match id.and_then(|id| self.requests.remove_entry(id)) {
                     Some((id, true)) => {
-                        self.answers.push_back((id, line.to_vec()));
-                        if self.answers.len() > MAX_ANSWERS {
-                            self.answers.pop_front();
+                        self.responses.push_back((id, line.to_vec()));
+                        if self.responses.len() > MAX_STORED_RESPONSES {
+                            self.responses.pop_front();
                         }
                     }
                     Some((_, false)) => {}
@@ -175,15 +175,15 @@ impl Conversation {
                 FromGateway::Pass
             }
             Some(Message::Request(request)) => {
-                if self.questions.contains_key(&request.id) {
+                if self.requests.contains_key(&request.id) {
                     return FromGateway::Drop;
                 }
-                let answer = self.answers.iter().find(|(id, _)| *id == request.id);
+                let answer = self.responses.iter().find(|(id, _)| *id == request.id);
                 if let Some((_, answer)) = answer {
                     return FromGateway::Answer(answer.clone());
                 }
                 let of_task = request.params.and_then(meta::related_task).is_some();
-                self.questions.insert(request.id, of_task);
+                self.requests.insert(request.id, of_task);
                 FromGateway::Pass
             }
             Some(Message::Notification(notification)) if notification.method == notice::CLOSING => {
@@ -193,7 +193,7 @@ impl Conversation {
                 if notification.method == notice::CANCELLED =>
             {
                 if let Some(id) = notification.params.and_then(notice::cancelled_request) {
-                    self.questions.remove(&id);
+                    self.requests.remove(&id);
                 }
                 FromGateway::Pass
             }
@@ -214,7 +214,7 @@ impl Conversation {
             }
             again
         });
-        self.questions.retain(|id, of_task| {
+        self.requests.retain(|id, of_task| {
             if !*of_task {
                 let params = notice::cancelling(id, Some("the gateway was restarted"));
                 let cancelled = write::notification(notice::CANCELLED, Some(params.borrow()));
@@ -239,7 +239,7 @@ impl Conversation {
 
     /// Returns the host's `initialize` request, the first message on a new connection. The rest is
     /// sent after its response.
-    pub(super) fn introduction(&mut self, gateway: u32) -> Option<(Id, Line)> {
+    pub(super) fn initialize_request(&mut self, gateway: u32) -> Option<(Id, Line)> {
         self.gateway = gateway;
         let initialize = self.initialize.clone()?;
         let open = self.open.values_mut();
@@ -290,7 +290,7 @@ fn error(id: &Id, why: &str) -> String {
 /// unknown outcome.
 fn lost_error(id: &Id) -> String {
     let data = Raw::parse(r#"{"outcome":"unknown"}"#.into()).expect("a literal is JSON");
-    let error = codes::internal(LOST).with_data(data).to_raw();
+    let error = codes::internal(LOST_MESSAGE).with_data(data).to_raw();
     write::error(Some(id), error.borrow()) + "\n"
 }
 
@@ -317,23 +317,24 @@ const INITIALIZE: &str = "initialize";
 const INITIALIZED: &str = "notifications/initialized";
 
 /// The error message for a request that was running when the gateway ended.
-const LOST: &str = "the gateway stopped while this request was running: its outcome is unknown, and it was not sent \
+const LOST_MESSAGE: &str = "the gateway stopped while this request was running: its outcome is unknown, and it was not sent \
                     again. If it had become a task, `outlast tasks list` shows it";
 
 /// How many responses to input requests of tasks are kept.
-const MAX_ANSWERS: usize = 16;
+const MAX_STORED_RESPONSES: usize = 16;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const INTRODUCTION: &str = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{}}"#;
+    const INITIALIZE_REQUEST: &str =
+        r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{}}"#;
 
     /// A conversation whose host has sent `initialize` to gateway 7.
     fn begun() -> Conversation {
         let mut conversation = Conversation::default();
-        assert!(conversation.introduction(7).is_none());
-        conversation.take_from_host(INTRODUCTION.as_bytes(), true);
+        assert!(conversation.initialize_request(7).is_none());
+        conversation.take_from_host(INITIALIZE_REQUEST.as_bytes(), true);
         assert!(passes(
             &mut conversation,
             r#"{"jsonrpc":"2.0","id":0,"result":{}}"#
@@ -357,7 +358,9 @@ mod tests {
 
     /// Returns the messages for the next gateway after `initialize`, as text.
     fn rest(conversation: &mut Conversation) -> String {
-        let (id, _) = conversation.introduction(8).expect("an introduction");
+        let (id, _) = conversation
+            .initialize_request(8)
+            .expect("an initialize request");
         let answer = write::result(&id, Raw::empty_object().borrow());
         assert!(!passes(conversation, &answer), "the host has the result");
         let lines = conversation.rest().into_iter();

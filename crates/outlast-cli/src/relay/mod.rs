@@ -5,7 +5,7 @@
 //! conversation. The host keeps its connection.
 
 mod conversation;
-mod reach;
+mod gateway_connector;
 mod request;
 
 use std::sync::Arc;
@@ -19,36 +19,36 @@ use tokio::sync::Notify;
 use tokio::task::JoinSet;
 
 use crate::args;
+use crate::dirs;
 use crate::exit::Failure;
 use crate::gateway::{FirstLine, ServerRequest};
 use crate::logs;
-use crate::place;
 use conversation::{Conversation, FromGateway, Line};
-use reach::{Connection, Way};
+use gateway_connector::{Connection, GatewayConnector};
 
 /// Relays between the host and a gateway until the host closes its pipe.
 pub(crate) async fn run(args: args::Stdio) -> Result<(), Failure> {
     let store = match &args.store {
         Some(store) => store.clone(),
-        None => place::gateway_store()?,
+        None => dirs::gateway_store()?,
     };
     logs::check(&args.logs)?;
-    let way = Way {
+    let connector = GatewayConnector {
         store,
         first: FirstLine::Server(ServerRequest::of(&args)?),
         logs: args.logs,
     };
-    let connection = way.connect().await?;
+    let connection = connector.connect().await?;
     let relay = Arc::new(Relay::default());
-    let mut answers = tokio::spawn(relay.clone().take_from_gateways(way, connection));
+    let mut responses = tokio::spawn(relay.clone().take_from_gateways(connector, connection));
     let asking = relay.take_from_host(BufReader::new(tokio::io::stdin()));
     tokio::select! {
         // The host has closed its pipe. It still gets the last responses. Tasks continue.
         () = asking => {
-            let _ = tokio::time::timeout(LAST_ANSWERS, &mut answers).await;
+            let _ = tokio::time::timeout(LAST_RESPONSES_TIMEOUT, &mut responses).await;
             Ok(())
         }
-        ended = &mut answers => ended.map_err(std::io::Error::other)?,
+        ended = &mut responses => ended.map_err(std::io::Error::other)?,
     }
 }
 
@@ -92,7 +92,7 @@ impl Relay {
     /// Sends the messages of one gateway after the other to the host.
     async fn take_from_gateways(
         self: Arc<Self>,
-        way: Way,
+        connector: GatewayConnector,
         first: Connection,
     ) -> Result<(), Failure> {
         let mut host = Host(tokio::io::stdout());
@@ -101,14 +101,14 @@ impl Relay {
         loop {
             let connected = match next.take() {
                 Some(connection) => Ok(connection),
-                None => way.connect().await,
+                None => connector.connect().await,
             };
             let continued = match connected {
                 Ok(connection) => self.continue_on(connection, &mut host).await?,
-                Err(failure) => Continued::Failed(failure.to_string()),
+                Err(failure) => Continuation::Failed(failure.to_string()),
             };
             match continued {
-                Continued::On(mut read) => {
+                Continuation::On(mut read) => {
                     lost = 0;
                     let mut detached = JoinSet::new();
                     while let Some(line) = next_line(&mut read).await {
@@ -123,9 +123,9 @@ impl Relay {
                     host.send(lines).await?;
                 }
                 // The gateway ended during `initialize`.
-                Continued::Lost if lost < MAX_LOST => {
+                Continuation::Lost if lost < MAX_LOST_GATEWAYS => {
                     lost += 1;
-                    tokio::time::sleep(RETRY).await;
+                    tokio::time::sleep(RETRY_DELAY).await;
                     continue;
                 }
                 failed => {
@@ -139,7 +139,7 @@ impl Relay {
                 return Ok(());
             }
             // A gateway that was stopped in order starts again only when the host needs it.
-            if way.is_stopped()? && !self.conversation.lock().is_waiting() {
+            if connector.is_stopped()? && !self.conversation.lock().is_waiting() {
                 self.host_writes().await;
             }
         }
@@ -150,24 +150,27 @@ impl Relay {
         &self,
         mut connection: Connection,
         host: &mut Host,
-    ) -> Result<Continued, Failure> {
-        let introduction = self.conversation.lock().introduction(connection.gateway);
-        if let Some((id, line)) = introduction {
+    ) -> Result<Continuation, Failure> {
+        let initialize_request = self
+            .conversation
+            .lock()
+            .initialize_request(connection.gateway);
+        if let Some((id, line)) = initialize_request {
             if connection.write.write_all(&line).await.is_err() {
-                return Ok(Continued::Lost);
+                return Ok(Continuation::Lost);
             }
             loop {
                 let Some(line) = next_line(&mut connection.read).await else {
-                    return Ok(Continued::Lost);
+                    return Ok(Continuation::Lost);
                 };
                 let answer = answer_to(&id, &line);
                 let what = self.conversation.lock().take_from_gateway(&line);
                 match what {
                     FromGateway::Pass => host.write(&line).await?,
-                    FromGateway::Closing => return Ok(Continued::Lost),
+                    FromGateway::Closing => return Ok(Continuation::Lost),
                     FromGateway::Drop | FromGateway::Answer(_) => {
                         if let Some(Err(why)) = answer {
-                            return Ok(Continued::Failed(why));
+                            return Ok(Continuation::Failed(why));
                         }
                     }
                 }
@@ -186,7 +189,7 @@ impl Relay {
             let _ = connection.write.shutdown().await;
         }
         *gateway = Some(connection.write);
-        Ok(Continued::On(connection.read))
+        Ok(Continuation::On(connection.read))
     }
 
     async fn take_from_gateway(
@@ -235,7 +238,7 @@ impl Relay {
 }
 
 /// The result of a new connection.
-enum Continued {
+enum Continuation {
     On(BufReader<tokio::net::unix::OwnedReadHalf>),
     /// The connection ended.
     Lost,
@@ -243,7 +246,7 @@ enum Continued {
     Failed(String),
 }
 
-impl Continued {
+impl Continuation {
     fn why(&self) -> String {
         match self {
             Self::On(_) | Self::Lost => "the gateway ended while it was starting the server".into(),
@@ -297,10 +300,10 @@ fn answer_to(id: &Id, line: &[u8]) -> Option<Result<(), String>> {
 }
 
 /// How long the gateway may take for its last responses after the host has closed its pipe.
-const LAST_ANSWERS: Duration = Duration::from_secs(1);
+const LAST_RESPONSES_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The delay after a gateway that ended during `initialize`.
-const RETRY: Duration = Duration::from_millis(100);
+const RETRY_DELAY: Duration = Duration::from_millis(100);
 
 /// How often a gateway may end during `initialize` before the host gets an error.
-const MAX_LOST: u32 = 5;
+const MAX_LOST_GATEWAYS: u32 = 5;

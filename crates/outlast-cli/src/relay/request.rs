@@ -10,7 +10,7 @@ use crate::args;
 use crate::exit::Failure;
 use crate::gateway::ServerRequest;
 use crate::serve;
-use crate::target::{Config, Place};
+use crate::target::{Config, ServerAddress};
 
 impl ServerRequest {
     pub(super) fn of(args: &args::Stdio) -> Result<Self, Failure> {
@@ -51,12 +51,12 @@ impl ServerRequest {
         if let Some(object) = settings {
             serve::read_settings(object).map_err(|why| config.wrong(&name, &why))?;
         }
-        let Place::Command {
+        let ServerAddress::Command {
             program,
             args,
             env,
             directory,
-        } = config.place(&name)?
+        } = config.address(&name)?
         else {
             return Err(config.wrong(
                 &name,

@@ -117,8 +117,8 @@ mod tests {
         let strict = read(&json!({ "ttlPolicy": "strict" })).unwrap();
         assert_eq!(strict.policy.ttl_policy, TtlPolicy::Strict);
         assert!(read(&json!({ "ttlPolicy": "lax" })).is_err());
-        let told = read(&json!({ "openTasksPerOwners": 1 })).unwrap_err();
-        assert!(told.contains("write `openTasksPerOwner`"), "{told}");
+        let message = read(&json!({ "openTasksPerOwners": 1 })).unwrap_err();
+        assert!(message.contains("write `openTasksPerOwner`"), "{message}");
         assert!(
             read(&json!({ "tasks": 0 }))
                 .unwrap_err()

@@ -34,7 +34,7 @@ pub(super) fn collect() -> Result<PrometheusHandle, BuildError> {
     tokio::spawn(async move {
         // Measurements accumulate until `/metrics` is read or this upkeep runs.
         loop {
-            tokio::time::sleep(UPKEEP).await;
+            tokio::time::sleep(UPKEEP_INTERVAL).await;
             kept.run_upkeep();
         }
     });
@@ -79,4 +79,4 @@ const BUCKETS_BYTES: [f64; 7] = [
 ];
 
 /// How often collected measurements are merged.
-const UPKEEP: Duration = Duration::from_secs(5);
+const UPKEEP_INTERVAL: Duration = Duration::from_secs(5);

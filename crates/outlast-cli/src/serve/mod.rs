@@ -1,16 +1,16 @@
 //! `outlast serve`: durable tasks in front of any MCP server, over HTTP.
 
-mod called;
 mod limits;
 mod metrics;
-mod opening;
-mod pages;
+mod metrics_page;
+mod server_name;
 mod settings;
 mod snippet;
+mod store_opening;
 mod token;
 mod upstreams;
 
-pub(crate) use called::called;
+pub(crate) use server_name::server_name;
 pub(crate) use settings::read as read_settings;
 pub(crate) use token::stored as stored_token;
 pub(crate) use upstreams::not_an_object;
@@ -26,14 +26,14 @@ use tokio::net::UnixListener;
 use tracing::level_filters::LevelFilter;
 
 use crate::args::Serve;
+use crate::dirs;
 use crate::exit::Failure;
-use crate::gateway::{self, About, Kind, LocalServer, socket};
-use crate::interrupts::{STOPPING, StopSignals};
+use crate::gateway::{self, GatewayInfo, Kind, LocalServer, socket};
+use crate::interrupts::{STOPPING_MESSAGE, StopSignals};
 use crate::logs;
-use crate::place;
 use crate::terminal::{self, say, show};
-use opening::Opening;
-use pages::Metrics;
+use metrics_page::MetricsPage;
+use store_opening::StoreOpening;
 
 pub(crate) async fn run(args: Serve) -> Result<(), Failure> {
     logs::to_stderr(&args.logs, LevelFilter::INFO)?;
@@ -44,7 +44,7 @@ pub(crate) async fn run(args: Serve) -> Result<(), Failure> {
     let collected = metrics::collect().map_err(std::io::Error::other)?;
     let url = match &args.store {
         Some(url) => url.clone(),
-        None => place::gateway_store()?,
+        None => dirs::gateway_store()?,
     };
     let starting = match &url {
         StoreUrl::Sqlite(_) => tokio::select! {
@@ -54,12 +54,12 @@ pub(crate) async fn run(args: Serve) -> Result<(), Failure> {
         StoreUrl::Memory => None,
     };
     // The listener responds "starting" while the store opens.
-    let opening = Opening::start(url.clone());
+    let opening = StoreOpening::start(url.clone());
     let outlast = Outlast::builder()
         .store(opening.store.clone())
         .policy(limits.policy)
-        .children(place::children(&url))
-        .late_upstreams(gateway::LATE_SERVERS)
+        .children(dirs::child_registry(&url))
+        .late_upstreams(gateway::LATE_SERVER_TIMEOUT)
         .build();
     let gateway = outlast.gateway(upstreams).await?;
     let tokens = if args.no_token {
@@ -67,7 +67,7 @@ pub(crate) async fn run(args: Serve) -> Result<(), Failure> {
     } else {
         token::Tokens::find(&url, args.tokens.as_deref())?
     };
-    let metrics = Metrics::of(&gateway, collected);
+    let metrics = MetricsPage::of(&gateway, collected);
     let running = listen(gateway, metrics, &args, &tokens, limits.http).await;
     let running = match running {
         Ok(running) => running,
@@ -89,7 +89,7 @@ pub(crate) async fn run(args: Serve) -> Result<(), Failure> {
             args.http.ip()
         );
     }
-    say!("tasks are kept in {}", place::shown(&url));
+    say!("tasks are kept in {}", dirs::store_argument(&url));
     let snippet = snippet::all(&running, &tokens, &url);
     snippet.lines().for_each(terminal::err);
     if !args.no_probe {
@@ -99,7 +99,7 @@ pub(crate) async fn run(args: Serve) -> Result<(), Failure> {
         () = signals.next() => {}
         () = local.serve() => {}
     }
-    terminal::say!("{STOPPING}");
+    terminal::say!("{STOPPING_MESSAGE}");
     local.stop_listening();
     signals
         .during(running.shutdown_after(local.server.close()))
@@ -117,14 +117,14 @@ struct Local {
 impl Local {
     /// Opens the socket next to the store. Without it, HTTP clients are served all the same.
     fn open(running: &RunningGateway, store: &StoreUrl, urls: Vec<String>) -> Self {
-        let about = About {
+        let about = GatewayInfo {
             kind: Kind::Serve,
-            store: place::shown(store),
+            store: dirs::store_argument(store),
             urls,
         };
         let listener = match store {
             StoreUrl::Memory => None,
-            StoreUrl::Sqlite(_) => match socket::listen_beside(store) {
+            StoreUrl::Sqlite(_) => match socket::listen_next_to(store) {
                 Ok(listener) => Some(listener),
                 Err(why) => {
                     terminal::say!("outlast: {why}");
@@ -174,7 +174,7 @@ fn probe(running: &RunningGateway) {
 
 async fn listen(
     gateway: Gateway,
-    metrics: Arc<Metrics>,
+    metrics: Arc<MetricsPage>,
     args: &Serve,
     tokens: &token::Tokens,
     limits: HttpOptions,

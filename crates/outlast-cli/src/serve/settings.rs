@@ -188,15 +188,16 @@ mod tests {
 
     #[test]
     fn an_unknown_setting_is_refused_with_the_nearest_one() {
-        let told = |object: Value| read(&object).unwrap_err();
-        assert!(told(json!({ "grace": 1 })).contains("write `graceMs`"));
+        let message = |object: Value| read(&object).unwrap_err();
+        assert!(message(json!({ "grace": 1 })).contains("write `graceMs`"));
         assert!(
-            told(json!({ "tools": { "x": { "timeoutMS": 1 } } })).contains("tool x: `timeoutMS`")
+            message(json!({ "tools": { "x": { "timeoutMS": 1 } } }))
+                .contains("tool x: `timeoutMS`")
         );
-        assert!(told(json!({ "banana": 1 })).contains("use one of: task"));
-        assert!(told(json!({ "task": "sometimes" })).contains("\"auto\""));
-        assert!(told(json!({ "concurrency": 0 })).contains("above zero"));
-        assert!(told(json!({ "ttlMs": -1 })).contains("whole number"));
-        assert!(told(json!([])).contains("must be an object"));
+        assert!(message(json!({ "banana": 1 })).contains("use one of: task"));
+        assert!(message(json!({ "task": "sometimes" })).contains("\"auto\""));
+        assert!(message(json!({ "concurrency": 0 })).contains("above zero"));
+        assert!(message(json!({ "ttlMs": -1 })).contains("whole number"));
+        assert!(message(json!([])).contains("must be an object"));
     }
 }

@@ -5,7 +5,7 @@ use outlast::store::StoreUrl;
 use serde_json::{Map, Value, json};
 
 use super::token::{LocalToken, Tokens};
-use crate::place;
+use crate::dirs;
 
 /// Returns the text for both spellings of the file. The token is included only by the start that
 /// creates it.
@@ -14,9 +14,9 @@ pub(super) fn all(running: &RunningGateway, tokens: &Tokens, store: &StoreUrl) -
         None => (None, String::new()),
         Some(LocalToken::New(token)) => (Some(token.as_str()), String::new()),
         Some(LocalToken::Known) => {
-            let at = match place::gateway_store() {
+            let at = match dirs::gateway_store() {
                 Ok(usual) if usual == *store => String::new(),
-                _ => format!(" --store {}", place::shown(store)),
+                _ => format!(" --store {}", dirs::store_argument(store)),
             };
             let note = format!("`outlast gateway token{at}` prints the TOKEN.\n\n");
             (Some("TOKEN"), note)

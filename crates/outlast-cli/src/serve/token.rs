@@ -9,8 +9,8 @@ use outlast::engine::random;
 use outlast::store::{StoreUrl, private_file};
 use outlast::transport::http::Token;
 
+use crate::dirs;
 use crate::exit::Failure;
-use crate::place;
 
 /// The tokens of a gateway.
 #[derive(Default)]
@@ -32,7 +32,7 @@ impl Tokens {
         let (secret, local) = match stored(store)? {
             Some(secret) => (secret, LocalToken::Known),
             None => {
-                let secret = drawn(&path(store)?)?;
+                let secret = create_token(&path(store)?)?;
                 (secret.clone(), LocalToken::New(secret))
             }
         };
@@ -69,7 +69,7 @@ pub(crate) fn stored(store: &StoreUrl) -> Result<Option<String>, Failure> {
 }
 
 /// Creates a token and stores it where only its owner can read it.
-fn drawn(path: &Path) -> Result<String, Failure> {
+fn create_token(path: &Path) -> Result<String, Failure> {
     let token = format!("outlast_{}", random::token::<32>());
     let mut file = private_file::create(path)?;
     writeln!(file, "{token}")?;
@@ -84,7 +84,7 @@ fn path(store: &StoreUrl) -> Result<PathBuf, Failure> {
             name.push(".token");
             Ok(name.into())
         }
-        StoreUrl::Memory => Ok(place::data_folder()?.join("token")),
+        StoreUrl::Memory => Ok(dirs::data_folder()?.join("token")),
     }
 }
 

@@ -9,12 +9,12 @@ use outlast::transport::http_client::HttpClientOptions;
 use serde_json::Value;
 use url::{Host, Url};
 
-use super::called::called;
 use super::limits::{self, Limits};
+use super::server_name::server_name;
 use super::settings;
 use crate::args::Serve;
 use crate::exit::Failure;
-use crate::target::{Config, Place, child_of, http_of};
+use crate::target::{Config, ServerAddress, child_of, http_of};
 
 /// Returns the servers that the arguments name, and the limits.
 pub(super) fn all(args: &Serve) -> Result<(Vec<Upstream>, Limits), Failure> {
@@ -82,8 +82,8 @@ fn from_file(
             Some(object) => settings::read(object).map_err(|why| config.wrong(name, &why))?,
             None => Settings::default(),
         };
-        let place = config.place(name)?;
-        if let Place::Http { url, .. } = &place {
+        let place = config.address(name)?;
+        if let ServerAddress::Http { url, .. } = &place {
             refuse_itself(name, url, address)?;
         }
         let target = place.target(verbose, None);

@@ -18,7 +18,7 @@ pub(crate) struct Config {
 
 /// How a server is reached.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum ServerAddress {
     Http {
         url: String,
         headers: Vec<(String, String)>,
@@ -62,10 +62,10 @@ impl Config {
     pub(crate) fn find(path: Option<&Path>) -> Result<Self, Failure> {
         let path = match path {
             Some(path) => path,
-            None => USUAL.iter().map(Path::new).find(|path| path.is_file()).ok_or_else(|| {
+            None => DEFAULT_PATHS.iter().map(Path::new).find(|path| path.is_file()).ok_or_else(|| {
                 Failure::Usage(format!(
                     "there is no configuration file in this folder ({})\n  next: name one with --config, or give a URL such as http://127.0.0.1:8040/mcp",
-                    USUAL.join(", ")
+                    DEFAULT_PATHS.join(", ")
                 ))
             })?,
         };
@@ -114,7 +114,7 @@ impl Config {
     }
 
     /// Returns how the server with this name is reached.
-    pub(crate) fn place(&self, name: &str) -> Result<Place, Failure> {
+    pub(crate) fn address(&self, name: &str) -> Result<ServerAddress, Failure> {
         let wrong = |what: String| self.wrong(name, &what);
         let Some(server) = self.servers.get(name) else {
             let known: Vec<_> = self.servers.keys().map(String::as_str).collect();
@@ -143,11 +143,11 @@ impl Config {
                 .collect::<Result<BTreeMap<_, _>, Failure>>()
         };
         match (&server.url, &server.command) {
-            (Some(url), None) => Ok(Place::Http {
+            (Some(url), None) => Ok(ServerAddress::Http {
                 url: fill(url)?,
                 headers: fill_all(&server.headers)?.into_iter().collect(),
             }),
-            (None, Some(program)) => Ok(Place::Command {
+            (None, Some(program)) => Ok(ServerAddress::Command {
                 program: fill(program)?,
                 args: server
                     .args
@@ -165,7 +165,7 @@ impl Config {
 }
 
 /// The usual paths of the file.
-const USUAL: [&str; 3] = [".mcp.json", "mcp.json", ".vscode/mcp.json"];
+const DEFAULT_PATHS: [&str; 3] = [".mcp.json", "mcp.json", ".vscode/mcp.json"];
 
 #[cfg(test)]
 mod tests {
@@ -190,9 +190,9 @@ mod tests {
                 },
             }"#,
         );
-        let Place::Command {
+        let ServerAddress::Command {
             program, args, env, ..
-        } = config.place("files").unwrap()
+        } = config.address("files").unwrap()
         else {
             panic!("a command");
         };
@@ -200,7 +200,7 @@ mod tests {
             (program.as_str(), args.len(), env["A"].as_str()),
             ("npx", 2, "outlast-cli")
         );
-        let Place::Http { url, headers } = config.place("web").unwrap() else {
+        let ServerAddress::Http { url, headers } = config.address("web").unwrap() else {
             panic!("a URL");
         };
         assert_eq!(
@@ -212,7 +212,7 @@ mod tests {
     #[test]
     fn a_transport_that_is_not_supported_is_refused_by_name() {
         let config = config(r#"{ "servers": { "a": { "type": "sse", "url": "http://x/sse" } } }"#);
-        let error = config.place("a").unwrap_err().to_string();
+        let error = config.address("a").unwrap_err().to_string();
         assert!(error.contains("`sse`"), "{error}");
     }
 
@@ -221,7 +221,7 @@ mod tests {
         let config = config(
             r#"{ "servers": { "a": { "command": "${OUTLAST_NO_SUCH_VARIABLE}" }, "b": {} } }"#,
         );
-        let told = |name: &str| config.place(name).unwrap_err().to_string();
+        let told = |name: &str| config.address(name).unwrap_err().to_string();
         assert!(told("a").contains("OUTLAST_NO_SUCH_VARIABLE is not set"));
         assert!(told("b").contains("neither `url` nor `command`"));
         assert!(told("c").contains("name one of: a, b"));

@@ -1,9 +1,9 @@
 //! Resolves the server that a command line names: a URL, a name in a configuration file, or a
 //! command.
 
+mod command_output;
 mod config;
 mod jsonc;
-mod printed;
 mod url;
 mod variables;
 
@@ -14,18 +14,18 @@ use outlast::client::{Era, Target};
 use outlast::transport::child::{ChildOptions, OnLine};
 use outlast::transport::http_client::{HttpClientOptions, Session};
 
-use crate::args::Reach;
+use crate::args::ServerArgs;
 use crate::exit::Failure;
 use crate::gateway;
 use crate::terminal;
 
-pub(crate) use config::{Config, Place};
+pub(crate) use command_output::CommandOutput;
+pub(crate) use config::{Config, ServerAddress};
 pub(crate) use jsonc::OPTIONS as JSONC;
-pub(crate) use printed::Printed;
 
 /// How a server is started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Starts {
+pub(crate) enum StartedBy {
     /// By this process, with a command that was given instead of a name.
     ByCommand,
     /// By this process, with a command from a configuration file.
@@ -36,9 +36,9 @@ pub(crate) enum Starts {
 
 /// A server and its name.
 #[derive(Clone)]
-pub(crate) struct Named {
+pub(crate) struct NamedServer {
     pub(crate) name: String,
-    pub(crate) starts: Starts,
+    pub(crate) starts: StartedBy,
     pub(crate) target: Target,
     /// The era of the protocol to use.
     pub(crate) era: Era,
@@ -49,34 +49,40 @@ pub(crate) struct Named {
     pub(crate) anonymous: bool,
     /// Output of its command that is not a message. Empty for a server that this process does not
     /// start.
-    pub(crate) printed: Printed,
+    pub(crate) printed: CommandOutput,
 }
 
 /// Removes the target from the front of `words`, unless a command was given instead.
-pub(crate) fn take(reach: &Reach, words: &mut Vec<String>) -> Result<Option<Named>, Failure> {
-    if !reach.command.is_empty() {
-        return resolve(reach, None).map(Some);
+pub(crate) fn take(
+    server_args: &ServerArgs,
+    words: &mut Vec<String>,
+) -> Result<Option<NamedServer>, Failure> {
+    if !server_args.command.is_empty() {
+        return resolve(server_args, None).map(Some);
     }
     if words.is_empty() {
         Ok(None)
     } else {
         let word = words.remove(0);
-        resolve(reach, Some(&word)).map(Some)
+        resolve(server_args, Some(&word)).map(Some)
     }
 }
 
 /// Resolves the server that `word` or the command names.
-pub(crate) fn resolve(reach: &Reach, word: Option<&str>) -> Result<Named, Failure> {
-    match (&reach.command[..], word) {
+pub(crate) fn resolve(
+    server_args: &ServerArgs,
+    word: Option<&str>,
+) -> Result<NamedServer, Failure> {
+    match (&server_args.command[..], word) {
         ([program, args @ ..], None) => {
-            let printed = Printed::default();
-            let mut child = child_of(program.clone(), args.to_vec(), reach.verbose);
+            let printed = CommandOutput::default();
+            let mut child = child_of(program.clone(), args.to_vec(), server_args.verbose);
             child.on_output = child.on_output.map(|next| printed.before(next));
-            Ok(Named {
+            Ok(NamedServer {
                 name: program.to_string_lossy().into_owned(),
-                starts: Starts::ByCommand,
+                starts: StartedBy::CommandLine,
                 target: Target::child(child),
-                era: reach.how.era(),
+                era: server_args.how.era(),
                 session: None,
                 anonymous: false,
                 printed,
@@ -89,26 +95,26 @@ pub(crate) fn resolve(reach: &Reach, word: Option<&str>) -> Result<Named, Failur
             "no server is given\n  next: give a URL, a server of the configuration file, or a command after `--`".into(),
         )),
         ([], Some(word)) if let Some(url) = url::read(word) => {
-            Ok(at_url(reach, &url, http(reach, &url)))
+            Ok(at_url(server_args, &url, http(server_args, &url)))
         }
         ([], Some(word)) if word.contains("://") => Err(Failure::Usage(format!(
             "{word} is not a URL of an MCP server\n  next: write one that begins with http:// or https://"
         ))),
         ([], Some(name)) => {
-            let config = Config::find(reach.config.as_deref())?;
-            match config.place(name)? {
-                Place::Http { url, headers } => {
-                    let mut options = http(reach, &url);
+            let config = Config::find(server_args.config.as_deref())?;
+            match config.address(name)? {
+                ServerAddress::Http { url, headers } => {
+                    let mut options = http(server_args, &url);
                     options.headers = headers;
-                    Ok(at_url(reach, name, options))
+                    Ok(at_url(server_args, name, options))
                 }
-                command @ Place::Command { .. } => {
-                    let printed = Printed::default();
-                    Ok(Named {
+                command @ ServerAddress::Command { .. } => {
+                    let printed = CommandOutput::default();
+                    Ok(NamedServer {
                         name: name.to_owned(),
-                        starts: Starts::ByName,
-                        target: command.target(reach.verbose, Some(&printed)),
-                        era: reach.how.era(),
+                        starts: StartedBy::Configuration,
+                        target: command.target(server_args.verbose, Some(&printed)),
+                        era: server_args.how.era(),
                         session: None,
                         anonymous: false,
                         printed,
@@ -119,9 +125,9 @@ pub(crate) fn resolve(reach: &Reach, word: Option<&str>) -> Result<Named, Failur
     }
 }
 
-impl Place {
+impl ServerAddress {
     /// Creates the target, without a stored session. Output of a command goes to `printed`.
-    pub(crate) fn target(self, verbose: bool, printed: Option<&Printed>) -> Target {
+    pub(crate) fn target(self, verbose: bool, printed: Option<&CommandOutput>) -> Target {
         match self {
             Self::Http { url, headers } => {
                 let mut options = http_of(&url);
@@ -150,18 +156,18 @@ impl Place {
     }
 }
 
-fn at_url(reach: &Reach, name: &str, options: HttpClientOptions) -> Named {
-    Named {
+fn at_url(server_args: &ServerArgs, name: &str, options: HttpClientOptions) -> NamedServer {
+    NamedServer {
         name: name.to_owned(),
-        starts: Starts::Elsewhere,
-        era: reach.how.era(),
+        starts: StartedBy::Other,
+        era: server_args.how.era(),
         anonymous: options.bearer.is_none() && options.headers.is_empty(),
         session: options
             .session
             .clone()
             .map(|session| (options.url.clone(), session)),
         target: Target::http(options),
-        printed: Printed::default(),
+        printed: CommandOutput::default(),
     }
 }
 
@@ -184,9 +190,9 @@ pub(crate) fn http_of(url: &str) -> HttpClientOptions {
     HttpClientOptions::new(url)
 }
 
-fn http(reach: &Reach, url: &str) -> HttpClientOptions {
+fn http(server_args: &ServerArgs, url: &str) -> HttpClientOptions {
     let mut options = http_of(url);
-    options.session = (reach.how.era() != Era::Modern).then(Session::new);
+    options.session = (server_args.how.era() != Era::Modern).then(Session::new);
     options.bearer = reach
         .token
         .clone()

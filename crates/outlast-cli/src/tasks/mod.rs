@@ -1,48 +1,54 @@
 //! `outlast tasks`: at a server, or in a store. A store is only read, also while another process
 //! uses it.
 
+mod remote;
 mod shape;
-mod shown;
 mod stored;
+mod task_row;
 
 use std::io::IsTerminal;
 
 use outlast::engine::TaskId;
 use outlast::wire::Raw;
 
-use crate::args::{AnswerOne, One, Place, Tasks, TasksCommand, Watch};
+use crate::args::{AnswerArgs, TaskArgs, TaskSource, Tasks, TasksCommand, Watch};
 use crate::exit::Failure;
 use crate::gateway;
-use crate::person::Person;
-use crate::remote::{self, Given};
-use crate::target::{self, Named};
+use crate::target::{self, NamedServer};
+use crate::terminal_host::TerminalHost;
 
-pub(crate) use shown::{Shown, print_table, row};
+use remote::GivenResponse;
+
+pub(crate) use task_row::{TaskRow, print_table, row};
 
 pub(crate) async fn run(tasks: Tasks) -> Result<(), Failure> {
     match tasks.command {
         // A store lists the tasks of every owner; a gateway only those of its caller.
-        TasksCommand::List(list) if list.target.is_none() && list.at.reach.command.is_empty() => {
+        TasksCommand::List(list)
+            if list.target.is_none() && list.at.server_args.command.is_empty() =>
+        {
             stored::list(&list)
         }
-        TasksCommand::List(list) => match there(&list.at, list.target.iter().cloned().collect())? {
-            (Some(server), _) => remote::list(server, list.limit, list.at.json).await,
-            (None, _) => stored::list(&list),
-        },
+        TasksCommand::List(list) => {
+            match resolve_server(&list.at, list.target.iter().cloned().collect())? {
+                (Some(server), _) => remote::list(server, list.limit, list.at.json).await,
+                (None, _) => stored::list(&list),
+            }
+        }
         // The file contains everything about a task, whether a gateway runs or not.
-        TasksCommand::Get(one) if one.words.len() == 1 && one.at.reach.command.is_empty() => {
+        TasksCommand::Get(one) if one.words.len() == 1 && one.at.server_args.command.is_empty() => {
             stored::get(&one.at, &one.words[0])
         }
-        TasksCommand::Get(one) => match one_there(&one)? {
+        TasksCommand::Get(one) => match resolve_task(&one)? {
             (Some(server), id) => remote::get(server, &id, one.at.json).await,
             (None, id) => stored::get(&one.at, &id),
         },
-        TasksCommand::Result(one) => match one_there(&one)? {
+        TasksCommand::Result(one) => match resolve_task(&one)? {
             (Some(server), id) => remote::result(server, &id, result_as_json(&one.at)).await,
             (None, id) => stored::result(&one.at, &id, result_as_json(&one.at)),
         },
         TasksCommand::Watch(watch) => run_watch(watch).await,
-        TasksCommand::Cancel(one) => match one_there(&one)? {
+        TasksCommand::Cancel(one) => match resolve_task(&one)? {
             (Some(server), id) => remote::cancel(server, &id, one.at.json).await,
             (None, id) => Err(needs_target("cancel", &id)),
         },
@@ -52,7 +58,7 @@ pub(crate) async fn run(tasks: Tasks) -> Result<(), Failure> {
 
 async fn run_watch(watch: Watch) -> Result<(), Failure> {
     let words = watch.words;
-    let by_command = !watch.at.reach.command.is_empty();
+    let by_command = !watch.at.server_args.command.is_empty();
     let (server, id) = match (&words[..], by_command) {
         ([], false) if watch.at.store.is_some() => (None, None),
         ([], false) => (gateway::at_gateway(), None),
@@ -66,23 +72,23 @@ async fn run_watch(watch: Watch) -> Result<(), Failure> {
             (server, Some(id))
         }
         _ => {
-            let (server, mut rest) = there(&watch.at, words)?;
+            let (server, mut rest) = resolve_server(&watch.at, words)?;
             (server, rest.pop())
         }
     };
     match (server, id) {
         (Some(server), Some(id)) => {
-            let person = Person::find(watch.answering);
-            remote::watch(server, &id, &person, watch.at.json).await
+            let host = TerminalHost::detect(watch.input);
+            remote::watch(server, &id, &host, watch.at.json).await
         }
         (Some(server), None) => remote::watch_all(server, watch.at.json).await,
         (None, id) => stored::watch(&watch.at, id.as_deref()).await,
     }
 }
 
-async fn run_answer(answer: AnswerOne) -> Result<(), Failure> {
+async fn run_answer(answer: AnswerArgs) -> Result<(), Failure> {
     let mut words = answer.words;
-    let by_command = !answer.reach.command.is_empty();
+    let by_command = !answer.server_args.command.is_empty();
     let server = if words.len() == 1 && !by_command {
         let (gateway, id) = at_gateway(&words[0])?;
         words[0] = id;
@@ -91,7 +97,7 @@ async fn run_answer(answer: AnswerOne) -> Result<(), Failure> {
             None => return Err(needs_target("answer", &words[0])),
         }
     } else {
-        target::take(&answer.reach, &mut words)?
+        target::take(&answer.server_args, &mut words)?
     };
     let (Some(server), [id]) = (server, &words[..]) else {
         return Err(Failure::Usage(
@@ -99,14 +105,14 @@ async fn run_answer(answer: AnswerOne) -> Result<(), Failure> {
         ));
     };
     let given = match (&answer.with, answer.decline) {
-        (Some(text), _) => Given::Result(
+        (Some(text), _) => GivenResponse::Result(
             Raw::parse(text.clone())
                 .map_err(|error| Failure::Usage(format!("--with is not JSON: {error}")))?,
         ),
-        (None, true) => Given::Decline,
-        (None, false) => match Person::find(answer.answering) {
-            Person::There(..) => Given::Ask,
-            Person::Later | Person::Away => {
+        (None, true) => GivenResponse::Decline,
+        (None, false) => match TerminalHost::detect(answer.input) {
+            TerminalHost::Interactive(..) => GivenResponse::Ask,
+            TerminalHost::Deferred | TerminalHost::Absent => {
                 return Err(Failure::Usage(
                     "there is no terminal to ask on\n  next: use --with JSON, --decline, or --interactive".into(),
                 ));
@@ -117,8 +123,11 @@ async fn run_answer(answer: AnswerOne) -> Result<(), Failure> {
 }
 
 /// Returns the server, if one is named, and the words after it.
-fn there(at: &Place, mut words: Vec<String>) -> Result<(Option<Named>, Vec<String>), Failure> {
-    let server = target::take(&at.reach, &mut words)?;
+fn resolve_server(
+    at: &TaskSource,
+    mut words: Vec<String>,
+) -> Result<(Option<NamedServer>, Vec<String>), Failure> {
+    let server = target::take(&at.server_args, &mut words)?;
     if server.is_none() && at.store.is_none() && at.owner.is_none() {
         return Ok((gateway::at_gateway(), words));
     }
@@ -131,13 +140,13 @@ fn there(at: &Place, mut words: Vec<String>) -> Result<(Option<Named>, Vec<Strin
 }
 
 /// Returns the server, if one is named, and the id of the task.
-fn one_there(one: &One) -> Result<(Option<Named>, String), Failure> {
-    let by_command = !one.at.reach.command.is_empty();
+fn resolve_task(one: &TaskArgs) -> Result<(Option<NamedServer>, String), Failure> {
+    let by_command = !one.at.server_args.command.is_empty();
     match (&one.words[..], by_command) {
         ([id], false) if one.at.store.is_some() => Ok((None, id.clone())),
         ([id], false) => at_gateway(id),
         ([_, id], false) | ([id], true) => {
-            let (server, _) = there(&one.at, one.words.clone())?;
+            let (server, _) = resolve_server(&one.at, one.words.clone())?;
             Ok((server, id.clone()))
         }
         _ => Err(Failure::Usage(
@@ -147,7 +156,7 @@ fn one_there(one: &One) -> Result<(Option<Named>, String), Failure> {
 }
 
 /// Returns the gateway on the default store, if it runs, and the whole id of a task.
-fn at_gateway(id: &str) -> Result<(Option<Named>, String), Failure> {
+fn at_gateway(id: &str) -> Result<(Option<NamedServer>, String), Failure> {
     match gateway::at_gateway() {
         Some(gateway) => Ok((Some(gateway), stored::whole_id_at_gateway(id)?)),
         None => Ok((None, id.to_owned())),
@@ -155,12 +164,12 @@ fn at_gateway(id: &str) -> Result<(Option<Named>, String), Failure> {
 }
 
 /// Whether a single word is the id of a task, whole or shortened, and not a server.
-fn is_task(at: &Place, word: &str) -> bool {
-    word.parse::<TaskId>().is_ok() || target::resolve(&at.reach, Some(word)).is_err()
+fn is_task(at: &TaskSource, word: &str) -> bool {
+    word.parse::<TaskId>().is_ok() || target::resolve(&at.server_args, Some(word)).is_err()
 }
 
 /// Whether a result is printed as JSON. Into a file or a pipe it always is.
-fn result_as_json(at: &Place) -> bool {
+fn result_as_json(at: &TaskSource) -> bool {
     at.json || !std::io::stdout().is_terminal()
 }
 

@@ -5,7 +5,7 @@ use outlast::engine::{Clock, SystemClock, Task};
 use outlast::wire::v1;
 use serde_json::{Value, json};
 
-use super::shown::{Shown, row};
+use super::task_row::{TaskRow, row};
 use crate::terminal::{self, Line, Tone};
 
 /// A task in the format of V1, with its origin. `is_open`: whether a process has the store open.
@@ -30,7 +30,7 @@ pub(super) fn one(task: &Task, is_open: bool) -> Value {
 /// Prints everything about one task.
 pub(super) fn print_one(task: &Task, is_open: bool) {
     row("task", task.id.to_string());
-    row("status", Shown::stored(task, is_open).status());
+    row("status", TaskRow::stored(task, is_open).status());
     row("tool", task.origin.tool.as_deref().unwrap_or("-"));
     row("owner", task.owner.to_string());
     row("attempt", task.attempt.0.to_string());

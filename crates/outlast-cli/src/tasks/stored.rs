@@ -9,12 +9,12 @@ use outlast::store::sqlite::SqliteReader;
 use outlast::wire::{Raw, v1};
 
 use super::shape;
-use super::shown::{Shown, print_table, say_stopped};
-use crate::args::{List, Place};
+use super::task_row::{TaskRow, print_table, say_stopped};
+use crate::args::{List, TaskSource};
 use crate::call::print;
+use crate::dirs;
 use crate::exit::Failure;
 use crate::interrupts::Interrupts;
-use crate::place;
 use crate::terminal::{self, say};
 
 pub(super) fn list(list: &List) -> Result<(), Failure> {
@@ -33,13 +33,13 @@ pub(super) fn list(list: &List) -> Result<(), Failure> {
     }
     let shown: Vec<_> = tasks
         .iter()
-        .map(|task| Shown::stored(task, is_open))
+        .map(|task| TaskRow::stored(task, is_open))
         .collect();
     print_table(&shown, SystemClock.now());
     Ok(())
 }
 
-pub(super) fn get(at: &Place, id: &str) -> Result<(), Failure> {
+pub(super) fn get(at: &TaskSource, id: &str) -> Result<(), Failure> {
     let (reader, task) = find(at, id)?;
     let is_open = is_open(&reader)?;
     if at.json {
@@ -51,7 +51,7 @@ pub(super) fn get(at: &Place, id: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-pub(super) fn result(at: &Place, id: &str, as_json: bool) -> Result<(), Failure> {
+pub(super) fn result(at: &TaskSource, id: &str, as_json: bool) -> Result<(), Failure> {
     let (reader, task) = find(at, id)?;
     print_result(&reader, at, &task, as_json)
 }
@@ -59,7 +59,7 @@ pub(super) fn result(at: &Place, id: &str, as_json: bool) -> Result<(), Failure>
 /// Prints the outcome of a task, by the same rules as the outcome of a call.
 fn print_result(
     reader: &SqliteReader,
-    at: &Place,
+    at: &TaskSource,
     task: &Task,
     as_json: bool,
 ) -> Result<(), Failure> {
@@ -86,7 +86,7 @@ fn outcome(task: &Task, body: Option<Raw>) -> Option<Outcome> {
 
 /// Prints every change to one task until it ends, then its outcome; or every change to any task
 /// until Ctrl-C.
-pub(super) async fn watch(at: &Place, id: Option<&str>) -> Result<(), Failure> {
+pub(super) async fn watch(at: &TaskSource, id: Option<&str>) -> Result<(), Failure> {
     let mut known = BTreeMap::new();
     let mut interrupts = Interrupts::listen();
     loop {
@@ -96,7 +96,7 @@ pub(super) async fn watch(at: &Place, id: Option<&str>) -> Result<(), Failure> {
                 (Some(reader), vec![task])
             }
             (None, Some(reader)) => {
-                let tasks = newest(&reader, at, WATCHED)?;
+                let tasks = newest(&reader, at, MAX_WATCHED_TASKS)?;
                 (Some(reader), tasks)
             }
             (None, None) => (None, Vec::new()),
@@ -108,7 +108,7 @@ pub(super) async fn watch(at: &Place, id: Option<&str>) -> Result<(), Failure> {
                 if at.json {
                     terminal::out_json(&shape::one(task, is_open).to_string());
                 } else {
-                    terminal::out(Shown::stored(task, is_open).line());
+                    terminal::out(TaskRow::stored(task, is_open).line());
                 }
             }
         }
@@ -118,13 +118,13 @@ pub(super) async fn watch(at: &Place, id: Option<&str>) -> Result<(), Failure> {
             return print_result(reader, at, task, at.json);
         }
         tokio::select! {
-            () = tokio::time::sleep(LOOK) => {}
+            () = tokio::time::sleep(POLL_INTERVAL) => {}
             () = interrupts.next() => return Ok(()),
         }
     }
 }
 
-fn newest(reader: &SqliteReader, at: &Place, limit: usize) -> Result<Vec<Task>, Failure> {
+fn newest(reader: &SqliteReader, at: &TaskSource, limit: usize) -> Result<Vec<Task>, Failure> {
     let now = SystemClock.now();
     let mut tasks = reader.newest(&scope(at), limit)?;
     tasks.retain(|task| !task.is_expired(now));
@@ -132,10 +132,10 @@ fn newest(reader: &SqliteReader, at: &Place, limit: usize) -> Result<Vec<Task>, 
 }
 
 /// Opens the store. Returns `None` if the file does not exist yet.
-fn open(at: &Place) -> Result<Option<SqliteReader>, Failure> {
+fn open(at: &TaskSource) -> Result<Option<SqliteReader>, Failure> {
     let url = match &at.store {
         Some(url) => url.clone(),
-        None => place::usual_store()?,
+        None => dirs::default_store()?,
     };
     match url {
         StoreUrl::Sqlite(path) => match SqliteReader::open(&path)? {
@@ -154,7 +154,7 @@ fn is_open(reader: &SqliteReader) -> Result<bool, Failure> {
 }
 
 /// Finds the task `id`, which may be shortened.
-fn find(at: &Place, id: &str) -> Result<(SqliteReader, Task), Failure> {
+fn find(at: &TaskSource, id: &str) -> Result<(SqliteReader, Task), Failure> {
     let missing = || Failure::NoTask(id.to_owned());
     let reader = open(at)?.ok_or_else(missing)?;
     let whole = match id.parse() {
@@ -169,14 +169,14 @@ fn find(at: &Place, id: &str) -> Result<(SqliteReader, Task), Failure> {
 /// Returns the whole id of a task at the gateway on the default store, among the tasks of all
 /// owners. An id that the store does not contain is returned unchanged, and the gateway refuses it.
 pub(super) fn whole_id_at_gateway(id: &str) -> Result<String, Failure> {
-    let reader = match place::gateway_store()? {
+    let reader = match dirs::gateway_store()? {
         StoreUrl::Sqlite(path) => SqliteReader::open(&path)?,
         StoreUrl::Memory => None,
     };
     let Some(reader) = reader.filter(|_| id.parse::<TaskId>().is_err()) else {
         return Ok(id.to_owned());
     };
-    let matching = reader.ids(&Scope::AnyTask, &id.to_lowercase(), SEVERAL)?;
+    let matching = reader.ids(&Scope::AnyTask, &id.to_lowercase(), MAX_NAMED_TASKS)?;
     match &matching[..] {
         [] => Ok(id.to_owned()),
         [only] => Ok(only.to_string()),
@@ -184,8 +184,8 @@ pub(super) fn whole_id_at_gateway(id: &str) -> Result<String, Failure> {
     }
 }
 
-fn by_beginning(reader: &SqliteReader, at: &Place, id: &str) -> Result<TaskId, Failure> {
-    let matching = reader.ids(&scope(at), &id.to_lowercase(), SEVERAL)?;
+fn by_beginning(reader: &SqliteReader, at: &TaskSource, id: &str) -> Result<TaskId, Failure> {
+    let matching = reader.ids(&scope(at), &id.to_lowercase(), MAX_NAMED_TASKS)?;
     match &matching[..] {
         [] => Err(Failure::NoTask(id.to_owned())),
         [only] => Ok(*only),
@@ -193,7 +193,7 @@ fn by_beginning(reader: &SqliteReader, at: &Place, id: &str) -> Result<TaskId, F
     }
 }
 
-fn scope(at: &Place) -> Scope {
+fn scope(at: &TaskSource) -> Scope {
     match &at.owner {
         Some(owner) => Scope::OwnedBy(owner.clone()),
         None => Scope::AnyTask,
@@ -201,10 +201,10 @@ fn scope(at: &Place) -> Scope {
 }
 
 /// How often a store is polled.
-const LOOK: Duration = Duration::from_millis(500);
+const POLL_INTERVAL: Duration = Duration::from_millis(500);
 
 /// How many of the newest tasks are watched.
-const WATCHED: usize = 200;
+const MAX_WATCHED_TASKS: usize = 200;
 
 /// How many tasks an error names if a shortened id matches several.
-const SEVERAL: usize = 3;
+const MAX_NAMED_TASKS: usize = 3;

@@ -7,7 +7,7 @@ use super::{Line, Tone};
 pub(crate) struct Column {
     name: &'static str,
     right: bool,
-    /// May be cut, to [`NARROWEST`] columns at the least.
+    /// May be cut, to [`MIN_CUT_COLUMNS`] columns at the least.
     cuts: bool,
     /// Whether the column may be left out, and its rank: the lowest number is left out first.
     optional: Option<u8>,
@@ -79,7 +79,7 @@ fn fit(columns: &[Column], natural: &[usize], width: Option<usize>) -> Vec<usize
     loop {
         let least = |at: usize, width: usize| {
             if columns[at].cuts {
-                width.min(NARROWEST)
+                width.min(MIN_CUT_COLUMNS)
             } else {
                 width
             }
@@ -99,7 +99,7 @@ fn fit(columns: &[Column], natural: &[usize], width: Option<usize>) -> Vec<usize
     }
     while total(&widths) > width {
         let widest = (0..columns.len())
-            .filter(|at| columns[*at].cuts && widths[*at] > NARROWEST)
+            .filter(|at| columns[*at].cuts && widths[*at] > MIN_CUT_COLUMNS)
             .max_by_key(|at| widths[*at]);
         match widest {
             Some(at) => widths[at] -= 1,
@@ -130,7 +130,7 @@ fn one_row(columns: &[Column], row: &[Line], widths: &[usize]) -> Line {
 const GAP: &str = "  ";
 
 /// The smallest width of a column that is cut.
-const NARROWEST: usize = 8;
+const MIN_CUT_COLUMNS: usize = 8;
 
 #[cfg(test)]
 mod tests {
@@ -143,7 +143,7 @@ mod tests {
         Column::new("MESSAGE").cuts().optional(2),
     ];
 
-    fn shown(width: Option<usize>) -> Vec<String> {
+    fn rendered(width: Option<usize>) -> Vec<String> {
         let row = |cells: [&str; 4]| cells.map(Line::from).to_vec();
         let rows = [
             row([
@@ -161,7 +161,7 @@ mod tests {
     #[test]
     fn columns_are_aligned_whatever_their_contents() {
         assert_eq!(
-            shown(None),
+            rendered(None),
             [
                 "TASK  TOOL                               AGE  MESSAGE",
                 "t1    trigger-long-running-operation     5 s  reading the second page",
@@ -173,13 +173,13 @@ mod tests {
     #[test]
     fn a_table_fits_into_the_terminal() {
         assert_eq!(
-            shown(Some(50))[1],
+            rendered(Some(50))[1],
             "t1    trigger-long-run…     5 s  reading the seco…"
         );
-        assert_eq!(shown(Some(24))[1], "t1    trigger…  reading…");
-        assert_eq!(shown(Some(20))[1], "t1    trigger-long-…");
+        assert_eq!(rendered(Some(24))[1], "t1    trigger…  reading…");
+        assert_eq!(rendered(Some(20))[1], "t1    trigger-long-…");
         for width in 14..90 {
-            for line in shown(Some(width)) {
+            for line in rendered(Some(width)) {
                 assert!(
                     console::measure_text_width(&line) <= width,
                     "{width}: {line}"

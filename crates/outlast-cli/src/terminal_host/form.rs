@@ -3,13 +3,13 @@
 use outlast::wire::RawRef;
 use serde_json::{Map, Value, json};
 
-use super::Reply;
+use super::UserReply;
 use super::lines::Lines;
 use crate::form::{Field, Form, Kind};
 use crate::terminal::say;
 
 /// Lets the user fill in the form. A form with a single boolean field needs one key.
-pub(super) async fn fill_in(schema: RawRef<'_>, lines: &Lines) -> Reply {
+pub(super) async fn fill_in(schema: RawRef<'_>, lines: &Lines) -> UserReply {
     let form = Form::read(schema);
     match &form.fields[..] {
         [] => match lines
@@ -17,37 +17,37 @@ pub(super) async fn fill_in(schema: RawRef<'_>, lines: &Lines) -> Reply {
             .await
         {
             Some("y") => accept(Map::new()),
-            Some("d") => Reply::Decline,
-            _ => Reply::Cancel,
+            Some("d") => UserReply::Decline,
+            _ => UserReply::Cancel,
         },
         [field] if matches!(field.kind, Kind::Boolean) => yes_or_no(field, lines).await,
         fields => {
             let question = "[f]ill in the form, [d]ecline, [c]ancel";
             match lines.choose(question, &["f", "y", "d", "c"]).await {
                 Some("f" | "y") => fill_fields(fields, lines).await,
-                Some("d") => Reply::Decline,
-                _ => Reply::Cancel,
+                Some("d") => UserReply::Decline,
+                _ => UserReply::Cancel,
             }
         }
     }
 }
 
-fn accept(content: Map<String, Value>) -> Reply {
-    Reply::Respond(json!({ "action": "accept", "content": content }))
+fn accept(content: Map<String, Value>) -> UserReply {
+    UserReply::Respond(json!({ "action": "accept", "content": content }))
 }
 
-async fn yes_or_no(field: &Field, lines: &Lines) -> Reply {
+async fn yes_or_no(field: &Field, lines: &Lines) -> UserReply {
     let question = format!("  {}: [y]es, [n]o, [d]ecline, [c]ancel", field.title);
     let value = match lines.choose(&question, &["y", "n", "d", "c"]).await {
         Some("y") => true,
         Some("n") => false,
-        Some("d") => return Reply::Decline,
-        _ => return Reply::Cancel,
+        Some("d") => return UserReply::Decline,
+        _ => return UserReply::Cancel,
     };
     accept(Map::from_iter([(field.name.clone(), value.into())]))
 }
 
-async fn fill_fields(fields: &[Field], lines: &Lines) -> Reply {
+async fn fill_fields(fields: &[Field], lines: &Lines) -> UserReply {
     let mut content = Map::new();
     for field in fields {
         match fill_field(field, lines).await {
@@ -55,7 +55,7 @@ async fn fill_fields(fields: &[Field], lines: &Lines) -> Reply {
                 content.insert(field.name.clone(), value);
             }
             Some(None) => {}
-            None => return Reply::Cancel,
+            None => return UserReply::Cancel,
         }
     }
     accept(content)

@@ -8,29 +8,29 @@ use crate::args::Format;
 use crate::terminal::{clean, clean_json};
 
 /// Creates the writers.
-pub(super) struct Cleaned<M> {
+pub(super) struct CleanMakeWriter<M> {
     pub(super) writers: M,
     pub(super) format: Format,
 }
 
 /// A writer that receives one whole event per call.
-pub(super) struct CleanedWriter<W> {
+pub(super) struct CleanWriter<W> {
     writer: W,
     format: Format,
 }
 
-impl<'a, M: MakeWriter<'a>> MakeWriter<'a> for Cleaned<M> {
-    type Writer = CleanedWriter<M::Writer>;
+impl<'a, M: MakeWriter<'a>> MakeWriter<'a> for CleanMakeWriter<M> {
+    type Writer = CleanWriter<M::Writer>;
 
     fn make_writer(&'a self) -> Self::Writer {
-        CleanedWriter {
+        CleanWriter {
             writer: self.writers.make_writer(),
             format: self.format,
         }
     }
 }
 
-impl<W: Write> Write for CleanedWriter<W> {
+impl<W: Write> Write for CleanWriter<W> {
     fn write(&mut self, event: &[u8]) -> io::Result<usize> {
         let text = String::from_utf8_lossy(event);
         let text = text.strip_suffix('\n').unwrap_or(&text);
@@ -53,7 +53,7 @@ mod tests {
 
     fn written(format: Format, event: &str) -> String {
         let mut bytes = Vec::new();
-        let mut writer = CleanedWriter {
+        let mut writer = CleanWriter {
             writer: &mut bytes,
             format,
         };

@@ -3,7 +3,7 @@
 use outlast::wire::PeerTask;
 use serde_json::{Value, json};
 
-use crate::tasks::{Shown, row};
+use crate::tasks::{TaskRow, row};
 
 pub(super) fn list(tasks: &[PeerTask]) -> Value {
     tasks.iter().map(one).collect()
@@ -35,7 +35,7 @@ pub(super) fn print_one(task: &PeerTask) {
         }
     };
     add("task", Some(task.id.clone()));
-    row("status", Shown::remote(task).status());
+    row("status", TaskRow::remote(task).status());
     add("message", task.message.clone());
     add("created", task.created.map(|at| at.to_string()));
     add("updated", task.updated.map(|at| at.to_string()));

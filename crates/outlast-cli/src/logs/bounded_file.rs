@@ -8,20 +8,20 @@ use std::path::{Path, PathBuf};
 use outlast::store::private_file;
 
 /// A file to append to.
-pub(crate) struct Bounded {
+pub(crate) struct BoundedFile {
     file: File,
     path: PathBuf,
     size: u64,
     most: u64,
 }
 
-impl Bounded {
+impl BoundedFile {
     /// Opens the file at `path`, or creates it.
     pub(crate) fn open(path: &Path) -> io::Result<Self> {
-        Self::holding(path, MOST)
+        Self::with_limit(path, MAX_BYTES)
     }
 
-    fn holding(path: &Path, most: u64) -> io::Result<Self> {
+    fn with_limit(path: &Path, most: u64) -> io::Result<Self> {
         let file = append(path)?;
         Ok(Self {
             size: file.metadata()?.len(),
@@ -32,13 +32,13 @@ impl Bounded {
     }
 
     /// Moves the content to the older file and continues with an empty file.
-    fn turn(&mut self) -> io::Result<()> {
+    fn rotate(&mut self) -> io::Result<()> {
         // Truncate the same file instead of replacing it: other processes may have it open for
         // appending.
         let mut full = private_file::open(&self.path, |options| {
             options.read(true);
         })?;
-        let mut older = private_file::open(&aside(&self.path), |options| {
+        let mut older = private_file::open(&older_path(&self.path), |options| {
             options.write(true).create(true).truncate(true);
         })?;
         io::copy(&mut full, &mut older)?;
@@ -48,10 +48,10 @@ impl Bounded {
     }
 }
 
-impl Write for Bounded {
+impl Write for BoundedFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         if self.size + bytes.len() as u64 > self.most && self.size > 0 {
-            self.turn()?;
+            self.rotate()?;
         }
         let written = self.file.write(bytes)?;
         self.size += written as u64;
@@ -71,14 +71,14 @@ pub(crate) fn append(path: &Path) -> io::Result<File> {
 }
 
 /// The path of the older file.
-fn aside(path: &Path) -> PathBuf {
+fn older_path(path: &Path) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(".1");
     name.into()
 }
 
 /// The maximum size of the file.
-const MOST: u64 = 4 << 20;
+const MAX_BYTES: u64 = 4 << 20;
 
 #[cfg(test)]
 mod tests {
@@ -90,17 +90,17 @@ mod tests {
         let folder = tempfile::TempDir::new().unwrap();
         let path = folder.path().join("log");
         std::fs::write(&path, "was there\n").unwrap();
-        let mut log = Bounded::holding(&path, 100).unwrap();
+        let mut log = BoundedFile::with_limit(&path, 100).unwrap();
         for line in 0..50 {
             writeln!(log, "line {line}").unwrap();
         }
         let (new, old) = (
             std::fs::read(&path).unwrap(),
-            std::fs::read(aside(&path)).unwrap(),
+            std::fs::read(older_path(&path)).unwrap(),
         );
         assert!(new.len() <= 100 && old.len() <= 100);
         assert!(new.ends_with(b"line 49\n"));
-        for file in [path.clone(), aside(&path)] {
+        for file in [path.clone(), older_path(&path)] {
             let mode = std::fs::metadata(file).unwrap().permissions().mode();
             assert_eq!(mode & 0o777, 0o600);
         }
@@ -111,13 +111,13 @@ mod tests {
         let folder = tempfile::TempDir::new().unwrap();
         let [victim, path] = ["victim", "log"].map(|name| folder.path().join(name));
         std::fs::write(&victim, "precious").unwrap();
-        symlink(&victim, aside(&path)).unwrap();
-        let mut log = Bounded::holding(&path, 10).unwrap();
+        symlink(&victim, older_path(&path)).unwrap();
+        let mut log = BoundedFile::with_limit(&path, 10).unwrap();
         writeln!(log, "a line").unwrap();
         assert!(writeln!(log, "another line").is_err());
         let other = folder.path().join("other");
         symlink(&victim, &other).unwrap();
-        assert!(Bounded::open(&other).is_err());
+        assert!(BoundedFile::open(&other).is_err());
         assert_eq!(std::fs::read_to_string(&victim).unwrap(), "precious");
     }
 }

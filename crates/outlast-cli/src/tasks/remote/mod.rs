@@ -14,16 +14,16 @@ use crate::call::{End, Interrupt, follow, print};
 use crate::connect::{Connected, connect};
 use crate::exit::Failure;
 use crate::interrupts::Interrupts;
-use crate::left::Left;
-use crate::person::Person;
 use crate::sessions::Purpose;
-use crate::target::{Named, Starts};
-use crate::tasks::{Shown, print_table};
+use crate::target::{NamedServer, StartedBy};
+use crate::task_location::TaskLocation;
+use crate::tasks::{TaskRow, print_table};
 use crate::terminal::{self, say};
+use crate::terminal_host::TerminalHost;
 
-pub(crate) use answer::{Given, answer};
+pub(crate) use answer::{GivenResponse, answer};
 
-pub(crate) async fn list(server: Named, limit: usize, json: bool) -> Result<(), Failure> {
+pub(crate) async fn list(server: NamedServer, limit: usize, json: bool) -> Result<(), Failure> {
     let anonymous = server.anonymous;
     with_list(server, async |client| {
         let mut tasks = client.list_tasks().await?;
@@ -39,7 +39,7 @@ pub(crate) async fn list(server: Named, limit: usize, json: bool) -> Result<(), 
         } else if tasks.is_empty() {
             say!("you have no tasks at this server; `outlast call --detach` creates one");
         } else {
-            let shown: Vec<_> = tasks.iter().map(Shown::remote).collect();
+            let shown: Vec<_> = tasks.iter().map(TaskRow::remote).collect();
             print_table(&shown, SystemClock.now());
         }
         Ok(())
@@ -47,7 +47,7 @@ pub(crate) async fn list(server: Named, limit: usize, json: bool) -> Result<(), 
     .await
 }
 
-pub(crate) async fn get(server: Named, id: &str, json: bool) -> Result<(), Failure> {
+pub(crate) async fn get(server: NamedServer, id: &str, json: bool) -> Result<(), Failure> {
     with_task(server, id, async |client, id| {
         let task = found(id, client.get_task(id).await)?;
         if json {
@@ -61,12 +61,12 @@ pub(crate) async fn get(server: Named, id: &str, json: bool) -> Result<(), Failu
 }
 
 /// Waits for the end of the task and prints its outcome.
-pub(crate) async fn result(server: Named, id: &str, json: bool) -> Result<(), Failure> {
-    let person = Person::Away;
-    attached(server, id, &person, json).await
+pub(crate) async fn result(server: NamedServer, id: &str, json: bool) -> Result<(), Failure> {
+    let host = TerminalHost::Absent;
+    attached(server, id, &host, json).await
 }
 
-pub(crate) async fn cancel(server: Named, id: &str, json: bool) -> Result<(), Failure> {
+pub(crate) async fn cancel(server: NamedServer, id: &str, json: bool) -> Result<(), Failure> {
     with_task(server, id, async |client, id| {
         // Read the task first: some servers accept the cancellation of a task that has ended, and
         // others then report an unknown task.
@@ -83,7 +83,7 @@ pub(crate) async fn cancel(server: Named, id: &str, json: bool) -> Result<(), Fa
         if json {
             terminal::out_json(&shape::one(&task).to_string());
         } else {
-            terminal::out(Shown::remote(&task).status());
+            terminal::out(TaskRow::remote(&task).status());
         }
         Ok(())
     })
@@ -101,16 +101,16 @@ fn refuse_ended(task: &PeerTask) -> Result<(), Failure> {
 
 /// Follows one task to its end.
 pub(crate) async fn watch(
-    server: Named,
+    server: NamedServer,
     id: &str,
-    person: &Person,
+    host: &TerminalHost,
     json: bool,
 ) -> Result<(), Failure> {
-    attached(server, id, person, json).await
+    attached(server, id, host, json).await
 }
 
 /// Prints every change to any task of the caller until Ctrl-C.
-pub(crate) async fn watch_all(server: Named, json: bool) -> Result<(), Failure> {
+pub(crate) async fn watch_all(server: NamedServer, json: bool) -> Result<(), Failure> {
     with_list(server, async |client| {
         let mut known = BTreeMap::new();
         let mut interrupts = Interrupts::listen();
@@ -121,12 +121,12 @@ pub(crate) async fn watch_all(server: Named, json: bool) -> Result<(), Failure> 
                     if json {
                         terminal::out_json(&shape::one(&task).to_string());
                     } else {
-                        terminal::out(Shown::remote(&task).line());
+                        terminal::out(TaskRow::remote(&task).line());
                     }
                 }
             }
             tokio::select! {
-                () = tokio::time::sleep(LOOK) => {}
+                () = tokio::time::sleep(POLL_INTERVAL) => {}
                 () = interrupts.next() => return Ok(()),
             }
         }
@@ -135,9 +135,14 @@ pub(crate) async fn watch_all(server: Named, json: bool) -> Result<(), Failure> 
 }
 
 /// Follows a task that another command created.
-async fn attached(server: Named, id: &str, person: &Person, json: bool) -> Result<(), Failure> {
-    let (endpoint, left) = (server.target.endpoint(), Left::at(&server));
-    let (connected, id) = connect_for(server, id, person).await?;
+async fn attached(
+    server: NamedServer,
+    id: &str,
+    host: &TerminalHost,
+    json: bool,
+) -> Result<(), Failure> {
+    let (endpoint, location) = (server.target.endpoint(), TaskLocation::of(&server));
+    let (connected, id) = connect_for(server, id, host).await?;
     let id = id.as_str();
     let client = &connected.client;
     let done = async {
@@ -147,11 +152,11 @@ async fn attached(server: Named, id: &str, person: &Person, json: bool) -> Resul
             // A reference cannot be in use, because this process has just started.
             return Ok(());
         };
-        match follow(execution, person, Interrupt::Leave).await {
+        match follow(execution, host, Interrupt::Detach).await {
             End::Settled(Ok(outcome), _) => print::outcome(&outcome, json),
-            End::Settled(Err(why), task) => Err(left.unsettled(why, task.as_deref())),
-            End::Left(task) => {
-                left.tell(&task);
+            End::Settled(Err(why), task) => Err(location.failure(why, task.as_deref())),
+            End::Detached(task) => {
+                location.print_next_step(&task);
                 Ok(())
             }
         }
@@ -163,11 +168,11 @@ async fn attached(server: Named, id: &str, person: &Person, json: bool) -> Resul
 
 /// Runs `action` for a task at a server, on a connection that answers no input requests.
 async fn with_task(
-    server: Named,
+    server: NamedServer,
     id: &str,
     work: impl AsyncFnOnce(&Client, &str) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
-    let (connected, id) = connect_for(server, id, &Person::Away).await?;
+    let (connected, id) = connect_for(server, id, &TerminalHost::Absent).await?;
     let done = work(&connected.client, &id).await;
     connected.close().await;
     done
@@ -175,10 +180,10 @@ async fn with_task(
 
 /// The same for commands that list tasks.
 async fn with_list(
-    server: Named,
+    server: NamedServer,
     work: impl AsyncFnOnce(&Client) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
-    let connected = connect_to_list(server, &Person::Away, Purpose::Tasks).await?;
+    let connected = connect_to_list(server, &TerminalHost::Absent, Purpose::Tasks).await?;
     let done = work(&connected.client).await;
     connected.close().await;
     done
@@ -186,38 +191,38 @@ async fn with_list(
 
 /// Connects in the legacy era if the server supports both, because only that era lists tasks.
 async fn connect_to_list(
-    server: Named,
-    person: &Person,
+    server: NamedServer,
+    host: &TerminalHost,
     purpose: Purpose<'_>,
 ) -> Result<Connected, Failure> {
     if server.era == Era::Auto {
-        let older = Named {
+        let older = NamedServer {
             era: Era::Legacy,
             ..server.clone()
         };
-        match connect(older, person, purpose).await {
+        match connect(older, host, purpose).await {
             // Do not start or wait for the server a second time if it does not run.
-            Err(Failure::Unconnected(why)) if why.is_absent() => {
-                return Err(Failure::Unconnected(why));
+            Err(Failure::ConnectError(why)) if why.is_absent() => {
+                return Err(Failure::ConnectError(why));
             }
             Err(_) => {}
             connected => return connected,
         }
     }
-    connect(server, person, purpose).await
+    connect(server, host, purpose).await
 }
 
 /// Connects to the server of the task `id`, which may be shortened. Also returns the whole id.
 async fn connect_for(
-    server: Named,
+    server: NamedServer,
     id: &str,
-    person: &Person,
+    host: &TerminalHost,
 ) -> Result<(Connected, String), Failure> {
     let purpose = Purpose::Task(id);
-    if id.len() >= WHOLE || server.starts != Starts::Elsewhere {
-        return Ok((connect(server, person, purpose).await?, id.to_owned()));
+    if id.len() >= MIN_WHOLE_ID_CHARS || server.starts != StartedBy::Other {
+        return Ok((connect(server, host, purpose).await?, id.to_owned()));
     }
-    let connected = connect_to_list(server, person, purpose).await?;
+    let connected = connect_to_list(server, host, purpose).await?;
     match whole_id(&connected.client, id).await {
         Ok(id) => Ok((connected, id)),
         Err(failure) => {
@@ -253,7 +258,7 @@ fn found(id: &str, answer: Result<PeerTask, client::Error>) -> Result<PeerTask, 
 }
 
 /// An id of at least this length is not shortened.
-const WHOLE: usize = 20;
+const MIN_WHOLE_ID_CHARS: usize = 20;
 
 /// How often all tasks are polled.
-const LOOK: Duration = Duration::from_secs(2);
+const POLL_INTERVAL: Duration = Duration::from_secs(2);

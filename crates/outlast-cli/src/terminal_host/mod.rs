@@ -18,13 +18,13 @@ use outlast::wire::{Raw, RawRef, object};
 use serde_json::{Value, json};
 use tokio::sync::broadcast::error::RecvError;
 
-use crate::args::Answering;
+use crate::args::InputArgs;
 use crate::terminal::{self, Line, Tone, say};
 
 pub(crate) use lines::Lines;
 
 /// How input requests of servers are answered.
-pub(crate) enum Person {
+pub(crate) enum TerminalHost {
     /// By the user at the terminal, through this inbox.
     There(Inbox, ReceiverOptions),
     /// By a later command: the client declares that it supports input requests and leaves them
@@ -35,18 +35,18 @@ pub(crate) enum Person {
 }
 
 /// What the user answers.
-enum Reply {
+enum UserReply {
     Respond(Value),
     Decline,
     Cancel,
 }
 
-impl Person {
+impl TerminalHost {
     /// Chooses the terminal if standard input is one, or if the options require it.
-    pub(crate) fn find(answering: Answering) -> Self {
-        if answering.interactive || (!answering.no_input && std::io::stdin().is_terminal()) {
+    pub(crate) fn detect(input: InputArgs) -> Self {
+        if input.interactive || (!input.no_input && std::io::stdin().is_terminal()) {
             let receiver = ReceiverOptions {
-                ttl: ReceiverTtl::Fixed(answering.question_ttl),
+                ttl: ReceiverTtl::Fixed(input.question_ttl),
                 ..ReceiverOptions::default()
             };
             Self::There(Inbox::new(InputKinds::all()), receiver)
@@ -59,7 +59,7 @@ impl Person {
     pub(crate) fn host(&self) -> Option<Arc<dyn ClientHandler>> {
         match self {
             Self::There(inbox, _) => Some(Arc::new(inbox.clone())),
-            Self::Later => Some(Arc::new(NoAnswerYet)),
+            Self::Later => Some(Arc::new(DeferAnswers)),
             Self::Away => None,
         }
     }
@@ -74,7 +74,7 @@ impl Person {
     }
 
     /// Shows input requests until this is dropped. `before` hides and shows the status line.
-    pub(crate) async fn attend(&self, lines: &Lines, before: impl Fn(bool)) {
+    pub(crate) async fn answer_all(&self, lines: &Lines, before: impl Fn(bool)) {
         let Self::There(inbox, _) = self else {
             return std::future::pending().await;
         };
@@ -89,10 +89,10 @@ impl Person {
 
 /// Leaves every input request open. The server sends it again to the next client of the session or
 /// task.
-pub(crate) struct NoAnswerYet;
+pub(crate) struct DeferAnswers;
 
 #[async_trait]
-impl ClientHandler for NoAnswerYet {
+impl ClientHandler for DeferAnswers {
     fn accepts(&self) -> InputKinds {
         InputKinds::all()
     }
@@ -111,20 +111,20 @@ pub(crate) async fn answer(inbox: &Inbox, item: &InboxItem, lines: &Lines) {
             return;
         }
     };
-    let told = match reply {
-        Reply::Respond(result) => match Raw::encode(&result) {
+    let described = match reply {
+        UserReply::Respond(result) => match Raw::encode(&result) {
             Ok(result) => inbox.respond(item.id, result),
             Err(_) => inbox.cancel(item.id),
         },
-        Reply::Decline => inbox.decline(item.id),
-        Reply::Cancel => inbox.cancel(item.id),
+        UserReply::Decline => inbox.decline(item.id),
+        UserReply::Cancel => inbox.cancel(item.id),
     };
-    if let Err(late) = told {
+    if let Err(late) = described {
         say!("{late}");
     }
 }
 
-async fn ask(item: &InboxItem, lines: &Lines) -> Reply {
+async fn ask(item: &InboxItem, lines: &Lines) -> UserReply {
     let request = &item.request;
     let params: Value = request
         .params
@@ -159,9 +159,9 @@ async fn ask(item: &InboxItem, lines: &Lines) -> Reply {
                 )
                 .await
             {
-                Some("y") => Reply::Respond(json!({ "action": "accept" })),
-                Some("d") => Reply::Decline,
-                _ => Reply::Cancel,
+                Some("y") => UserReply::Respond(json!({ "action": "accept" })),
+                Some("d") => UserReply::Decline,
+                _ => UserReply::Cancel,
             }
         }
         InputKind::Sample | InputKind::SampleWithTools => {
@@ -170,7 +170,7 @@ async fn ask(item: &InboxItem, lines: &Lines) -> Reply {
             sampling::answer(&params, lines).await
         }
         // An inbox answers these itself.
-        InputKind::Roots => Reply::Decline,
+        InputKind::Roots => UserReply::Decline,
     }
 }
 

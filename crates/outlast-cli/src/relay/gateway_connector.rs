@@ -11,13 +11,13 @@ use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 
 use crate::args;
+use crate::dirs;
 use crate::exit::Failure;
 use crate::gateway::{FirstLine, Reply, line, read_line, socket};
 use crate::logs;
-use crate::place;
 
 /// The parameters for connecting to the gateway.
-pub(super) struct Way {
+pub(super) struct GatewayConnector {
     pub(super) store: StoreUrl,
     pub(super) logs: args::Logs,
     /// Names the server.
@@ -32,17 +32,17 @@ pub(super) struct Connection {
     pub(super) write: OwnedWriteHalf,
 }
 
-impl Way {
+impl GatewayConnector {
     /// Connects to the gateway. If a gateway stops between the connection and its reply, tries the
     /// next one.
     pub(super) async fn connect(&self) -> Result<Connection, Failure> {
-        let until = Instant::now() + START;
+        let until = Instant::now() + START_TIMEOUT;
         loop {
             let stream = self.reach(until).await?;
             match self.name_server(stream).await {
                 Ok(connection) => return Ok(connection),
                 Err(NotServed::Stopped(_)) if Instant::now() < until => {
-                    tokio::time::sleep(LOOK).await;
+                    tokio::time::sleep(RETRY_INTERVAL).await;
                 }
                 Err(NotServed::Stopped(error)) => return Err(error.into()),
                 Err(NotServed::Refused(why)) => return Err(Failure::Usage(why)),
@@ -83,7 +83,7 @@ impl Way {
             if started.is_none() {
                 started = Some(self.start(&path)?);
             }
-            tokio::time::sleep(LOOK).await;
+            tokio::time::sleep(RETRY_INTERVAL).await;
         }
     }
 
@@ -92,7 +92,7 @@ impl Way {
         let mut read = BufReader::new(read);
         let mut reply = String::new();
         write.write_all(line(&self.first).as_bytes()).await?;
-        let replied = tokio::time::timeout(REPLY, read.read_line(&mut reply)).await;
+        let replied = tokio::time::timeout(REPLY_TIMEOUT, read.read_line(&mut reply)).await;
         if replied.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))?? == 0 {
             return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into());
         }
@@ -115,12 +115,12 @@ impl Way {
         let log = logs::append(&socket::log(socket)).map_err(Failure::beside_store(socket))?;
         let mut command = std::process::Command::new(std::env::current_exe()?);
         command
-            .args(["background", "--store", &place::shown(&self.store)])
+            .args(["background", "--store", &dirs::store_argument(&self.store)])
             .args(self.logs.words())
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(log);
-        if let Ok(idle) = std::env::var(IDLE) {
+        if let Ok(idle) = std::env::var(IDLE_VARIABLE) {
             command.args(["--idle-ms", &idle]);
         }
         Ok(command.spawn()?)
@@ -164,13 +164,13 @@ fn last_error(log: &Path) -> Option<String> {
 
 /// How long the gateway may take to start. If it waits for a stopping gateway to release the store,
 /// that takes 20 s at most.
-const START: Duration = Duration::from_secs(30);
+const START_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// How long the gateway may take to reply to the first line.
-const REPLY: Duration = Duration::from_secs(10);
+const REPLY_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The interval between two attempts.
-const LOOK: Duration = Duration::from_millis(50);
+const RETRY_INTERVAL: Duration = Duration::from_millis(50);
 
 /// The variable with the idle time of a gateway that is started here, in milliseconds.
-const IDLE: &str = "OUTLAST_BACKGROUND_IDLE_MS";
+const IDLE_VARIABLE: &str = "OUTLAST_BACKGROUND_IDLE_MS";

@@ -7,20 +7,20 @@ use std::path::Path;
 
 /// Returns the name of a server whose command runs in `directory`: the first word that is not an
 /// option, a setting or a launcher. Of a path, the last significant part.
-pub(crate) fn called(command: &[impl AsRef<OsStr>], directory: &Path) -> String {
+pub(crate) fn server_name(command: &[impl AsRef<OsStr>], directory: &Path) -> String {
     let words = command.iter().map(|word| word.as_ref().to_string_lossy());
     let named = words
         .filter(|word| !word.starts_with('-') && !word.contains(['=', ' ', '\n']))
-        .map(|word| telling(&word, directory))
-        .find(|word| !word.is_empty() && !STARTERS.contains(&word.as_str()));
+        .map(|word| significant_part(&word, directory))
+        .find(|word| !word.is_empty() && !LAUNCHERS.contains(&word.as_str()));
     named.unwrap_or_else(|| "server".into())
 }
 
 /// Returns the last part of a path that is not a generic name: many packages have the same file and
 /// folder names.
-fn telling(path: &str, directory: &Path) -> String {
+fn significant_part(path: &str, directory: &Path) -> String {
     let parts: Vec<_> = path.rsplit(['/', '\\']).map(plain).collect();
-    let says = |part: &String| !part.is_empty() && !DOORS.contains(&part.as_str());
+    let says = |part: &String| !part.is_empty() && !GENERIC_NAMES.contains(&part.as_str());
     if let Some(found) = parts.iter().find(|part| says(part)) {
         return found.clone();
     }
@@ -34,9 +34,9 @@ fn telling(path: &str, directory: &Path) -> String {
 }
 
 /// Removes the registry, the version, and characters that a name may not contain.
-fn plain(word: &str) -> String {
+fn cleaned(word: &str) -> String {
     let fine = |c: &char| c.is_ascii_alphanumeric() || "-_.".contains(*c);
-    let word = REGISTRIES
+    let word = REGISTRY_PREFIXES
         .iter()
         .find_map(|from| word.strip_prefix(from))
         .unwrap_or(word);
@@ -50,7 +50,7 @@ fn plain(word: &str) -> String {
 }
 
 /// Names of files and folders that many packages have.
-const DOORS: [&str; 21] = [
+const GENERIC_NAMES: [&str; 21] = [
     "index.js",
     "index.mjs",
     "index.cjs",
@@ -75,14 +75,14 @@ const DOORS: [&str; 21] = [
 ];
 
 /// Programs that start the server given as an argument, and their subcommands.
-const STARTERS: [&str; 25] = [
+const LAUNCHERS: [&str; 25] = [
     "npx", "bunx", "pnpm", "pnpx", "yarn", "dlx", "exec", "uvx", "uv", "tool", "run", "node",
     "bun", "deno", "tsx", "python", "python3", "pipx", "sh", "bash", "env", "docker", "podman",
     "java", "go",
 ];
 
 /// Prefixes that name the registry of a package.
-const REGISTRIES: [&str; 2] = ["npm:", "jsr:"];
+const REGISTRY_PREFIXES: [&str; 2] = ["npm:", "jsr:"];
 
 #[cfg(test)]
 mod tests {

@@ -21,7 +21,7 @@ pub(crate) fn gateway_store() -> Result<StoreUrl, Failure> {
 
 /// The default store of commands that read tasks: that of the gateway if it exists, otherwise that
 /// of `outlast demo`.
-pub(crate) fn usual_store() -> Result<StoreUrl, Failure> {
+pub(crate) fn default_store() -> Result<StoreUrl, Failure> {
     match gateway_store()? {
         StoreUrl::Sqlite(path) if path.exists() => Ok(StoreUrl::Sqlite(path)),
         _ => demo_store(),
@@ -29,7 +29,7 @@ pub(crate) fn usual_store() -> Result<StoreUrl, Failure> {
 }
 
 /// Formats `url` as a command-line argument.
-pub(crate) fn shown(url: &StoreUrl) -> String {
+pub(crate) fn store_argument(url: &StoreUrl) -> String {
     match url {
         StoreUrl::Memory => "memory:".into(),
         StoreUrl::Sqlite(path) => format!("sqlite:{}", path.display()),
@@ -38,7 +38,7 @@ pub(crate) fn shown(url: &StoreUrl) -> String {
 
 /// The registry of the server processes that the gateway on `store` starts. A store in memory has
 /// none.
-pub(crate) fn children(store: &StoreUrl) -> Option<Register> {
+pub(crate) fn child_registry(store: &StoreUrl) -> Option<Register> {
     match store {
         StoreUrl::Sqlite(path) => {
             let mut name = path.clone().into_os_string();

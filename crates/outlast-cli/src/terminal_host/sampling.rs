@@ -3,11 +3,11 @@
 use serde_json::{Value, json};
 
 use super::lines::Lines;
-use super::{QUOTE, Reply};
+use super::{QUOTE, UserReply};
 use crate::terminal::{self, say};
 
 /// Shows the request and reads the answer.
-pub(super) async fn answer(params: &Value, lines: &Lines) -> Reply {
+pub(super) async fn answer(params: &Value, lines: &Lines) -> UserReply {
     if let Some(system) = params["systemPrompt"].as_str() {
         quote("system", system);
     }
@@ -23,18 +23,18 @@ pub(super) async fn answer(params: &Value, lines: &Lines) -> Reply {
         .await
     {
         Some("y") => {}
-        Some(_) => return Reply::Decline,
-        None => return Reply::Cancel,
+        Some(_) => return UserReply::Decline,
+        None => return UserReply::Cancel,
     }
     say!("  the response, in one line:");
     match lines.next().await {
-        Some(text) => Reply::Respond(json!({
+        Some(text) => UserReply::Respond(json!({
             "role": "assistant",
             "content": { "type": "text", "text": text },
             "model": "a person at a terminal",
             "stopReason": "endTurn",
         })),
-        None => Reply::Cancel,
+        None => UserReply::Cancel,
     }
 }
 

@@ -47,7 +47,7 @@ fn is_local(host: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn told(url: &str) -> Vec<String> {
+    fn described(url: &str) -> Vec<String> {
         let lines = about(url);
         lines.iter().map(|line| line.render(false)).collect()
     }
@@ -55,14 +55,14 @@ mod tests {
     #[test]
     fn the_whole_address_and_its_host_are_shown() {
         assert_eq!(
-            told("https://example.com:8443/pay?x=1#y"),
+            described("https://example.com:8443/pay?x=1#y"),
             [
                 "  https://example.com:8443/pay?x=1#y",
                 "  host: example.com:8443"
             ]
         );
-        assert_eq!(told("http://127.0.0.1:8/x").len(), 2);
-        assert_eq!(told("http://[::1]:8/x").len(), 2);
+        assert_eq!(described("http://127.0.0.1:8/x").len(), 2);
+        assert_eq!(described("http://[::1]:8/x").len(), 2);
     }
 
     #[test]
@@ -83,11 +83,14 @@ mod tests {
                 "not allowed in an address",
             ),
         ] {
-            let told = told(url);
-            assert!(told.iter().any(|line| line.contains(warning)), "{told:?}");
-            assert!(!told.concat().contains(['\u{1b}', '\u{202e}', '\n']));
+            let described = described(url);
+            assert!(
+                described.iter().any(|line| line.contains(warning)),
+                "{described:?}"
+            );
+            assert!(!described.concat().contains(['\u{1b}', '\u{202e}', '\n']));
         }
-        let lines = told("https://bank.com@evil.example/");
+        let lines = described("https://bank.com@evil.example/");
         assert!(lines.contains(&"  host: evil.example".into()));
     }
 }

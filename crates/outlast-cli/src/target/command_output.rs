@@ -10,9 +10,9 @@ use parking_lot::Mutex;
 /// The last lines that a command printed. Duplicates are dropped, because the command starts a
 /// second time for the other era. Clones share the lines.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Printed(Arc<Mutex<VecDeque<String>>>);
+pub(crate) struct CommandOutput(Arc<Mutex<VecDeque<String>>>);
 
-impl Printed {
+impl CommandOutput {
     /// Records each line before it goes to `next`.
     pub(super) fn before(&self, next: OnLine) -> OnLine {
         let lines = self.0.clone();
@@ -48,7 +48,7 @@ mod tests {
 
     #[test]
     fn the_last_lines_are_stored_up_to_a_limit() {
-        let printed = Printed::default();
+        let printed = CommandOutput::default();
         let passed = Arc::new(Mutex::new(0));
         let count = passed.clone();
         let on_line = printed.before(Arc::new(move |_| *count.lock() += 1));

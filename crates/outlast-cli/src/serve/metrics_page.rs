@@ -11,13 +11,13 @@ use outlast::transport::http::{Page, Pages};
 use super::metrics;
 
 /// Serves the metrics of a gateway.
-pub(super) struct Metrics {
+pub(super) struct MetricsPage {
     engine: Engine,
     upstreams: Arc<ServedUpstreams>,
     collected: PrometheusHandle,
 }
 
-impl Metrics {
+impl MetricsPage {
     pub(super) fn of(gateway: &Gateway, collected: PrometheusHandle) -> Arc<Self> {
         Arc::new(Self {
             engine: gateway.engine().clone(),
@@ -28,7 +28,7 @@ impl Metrics {
 }
 
 #[async_trait]
-impl Pages for Metrics {
+impl Pages for MetricsPage {
     async fn page(&self, path: &str) -> Option<Page> {
         match path {
             "/metrics" => {

@@ -14,13 +14,13 @@ use serde_json::json;
 
 use super::control::{self, FirstLine, Reply};
 use super::socket;
-use crate::place;
-use crate::target::{Named, Printed, Starts};
+use crate::dirs;
+use crate::target::{CommandOutput, NamedServer, StartedBy};
 
-pub(super) struct Desk;
+pub(super) struct TaskBackend;
 
 #[async_trait]
-impl Backend for Desk {
+impl Backend for TaskBackend {
     async fn describe(&self, _: &Arc<ClientHandle>) -> Result<BackendDescription, ErrorObject> {
         let raw = |value| Raw::encode(&value).expect("a literal is JSON");
         Ok(BackendDescription {
@@ -45,8 +45,8 @@ impl Backend for Desk {
 }
 
 /// The gateway on the default store as a server, if it runs.
-pub(crate) fn at_gateway() -> Option<Named> {
-    let path = socket::path(&place::gateway_store().ok()?).ok()?;
+pub(crate) fn at_gateway() -> Option<NamedServer> {
+    let path = socket::path(&dirs::gateway_store().ok()?).ok()?;
     std::os::unix::net::UnixStream::connect(&path).ok()?;
     let connect = move || -> Result<Link, LinkError> {
         let failed = |error: std::io::Error| LinkError::Unreachable(error.to_string());
@@ -64,14 +64,14 @@ pub(crate) fn at_gateway() -> Option<Named> {
         let (read, write) = stream.into_split();
         Ok(duplex::over(read, write))
     };
-    Some(Named {
+    Some(NamedServer {
         name: "gateway".into(),
-        starts: Starts::Elsewhere,
+        starts: StartedBy::Other,
         target: Target::other("the gateway on this machine", connect),
         // Only the legacy era can list tasks.
         era: Era::Legacy,
         session: None,
         anonymous: false,
-        printed: Printed::default(),
+        printed: CommandOutput::default(),
     })
 }

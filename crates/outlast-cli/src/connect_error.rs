@@ -5,26 +5,28 @@ use outlast::client;
 use outlast::transport::link::LinkError;
 use outlast::wire::codes;
 
-use crate::target::Starts;
+use crate::target::StartedBy;
 use crate::terminal::clean;
 
 /// A failed connection.
 #[derive(Debug)]
-pub(crate) struct Unconnected {
+pub(crate) struct ConnectError {
     /// The URL, or the command with its arguments.
     pub(crate) endpoint: String,
-    pub(crate) starts: Starts,
+    pub(crate) starts: StartedBy,
     pub(crate) fault: client::Error,
     /// The last lines that the command printed and that are not messages.
     pub(crate) printed: Vec<String>,
 }
 
-impl std::fmt::Display for Unconnected {
+impl std::fmt::Display for ConnectError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let endpoint = clean(&self.endpoint);
         let what = match self.starts {
-            Starts::Elsewhere => endpoint,
-            Starts::ByCommand | Starts::ByName => format!("the command `{endpoint}`"),
+            StartedBy::Other => endpoint,
+            StartedBy::CommandLine | StartedBy::Configuration => {
+                format!("the command `{endpoint}`")
+            }
         };
         match &self.fault {
             client::Error::Peer(error) if error.code == codes::METHOD_NOT_FOUND => {
@@ -57,8 +59,8 @@ impl std::fmt::Display for Unconnected {
             client::Error::TimedOut(limit) => {
                 let seconds = limit.as_secs();
                 match self.starts {
-                    Starts::Elsewhere => write!(f, "{what} has not answered for {seconds} s")?,
-                    Starts::ByCommand | Starts::ByName => write!(
+                    StartedBy::Other => write!(f, "{what} has not answered for {seconds} s")?,
+                    StartedBy::CommandLine | StartedBy::Configuration => write!(
                         f,
                         "{what} is not an MCP server or is stuck: it has not answered for {seconds} s"
                     )?,
@@ -71,7 +73,7 @@ impl std::fmt::Display for Unconnected {
     }
 }
 
-impl Unconnected {
+impl ConnectError {
     /// Whether no server runs there, in either era.
     pub(crate) fn is_absent(&self) -> bool {
         matches!(
@@ -87,7 +89,7 @@ impl Unconnected {
             client::Error::Transport(LinkError::Unreachable(_))
         );
         match &self.printed[..] {
-            [] if ran && self.starts != Starts::Elsewhere => write!(f, "\n  it printed nothing"),
+            [] if ran && self.starts != StartedBy::Other => write!(f, "\n  it printed nothing"),
             [] => Ok(()),
             [line] => write!(f, "\n  it printed: {}", clean(line)),
             lines => {
@@ -111,7 +113,7 @@ impl Unconnected {
             (client::Error::Transport(LinkError::Refused { status: 404, .. }), _) => {
                 "check the path of the URL; an Outlast server answers at /mcp"
             }
-            (client::Error::Transport(LinkError::Unreachable(_)), Starts::Elsewhere) => {
+            (client::Error::Transport(LinkError::Unreachable(_)), StartedBy::Other) => {
                 "check that a server listens there"
             }
             (client::Error::Transport(LinkError::Unreachable(_)), _) => {
@@ -120,7 +122,7 @@ impl Unconnected {
             (client::Error::Transport(LinkError::Ended { .. }), _) => {
                 "run the command without outlast to see why it ends; --verbose shows what it writes"
             }
-            (_, Starts::Elsewhere) => "check that the URL is that of an MCP server",
+            (_, StartedBy::Other) => "check that the URL is that of an MCP server",
             _ => "check that the command starts an MCP server on its standard input and output",
         }
     }
@@ -148,17 +150,17 @@ mod tests {
 
     use super::*;
 
-    fn text(starts: Starts, endpoint: &str, fault: client::Error) -> String {
+    fn text(starts: StartedBy, endpoint: &str, fault: client::Error) -> String {
         after_printing(starts, endpoint, fault, &[])
     }
 
     fn after_printing(
-        starts: Starts,
+        starts: StartedBy,
         endpoint: &str,
         fault: client::Error,
         printed: &[&str],
     ) -> String {
-        Unconnected {
+        ConnectError {
             endpoint: endpoint.to_owned(),
             starts,
             fault,
@@ -185,7 +187,7 @@ mod tests {
                 "\n  the end of what it printed:\n  | one\n  | two\u{fffd}",
             ),
         ] {
-            let text = after_printing(Starts::ByCommand, "x", ended(), printed);
+            let text = after_printing(StartedBy::CommandLine, "x", ended(), printed);
             assert_eq!(text, format!("{ends}{quoted}{next}"));
         }
     }
@@ -208,16 +210,16 @@ mod tests {
         let page = "<html>\n<p>\u{1b}[31mHello";
         for (found, expected) in [
             (
-                text(Starts::Elsewhere, url, unreachable),
+                text(StartedBy::Other, url, unreachable),
                 "cannot connect to http://127.0.0.1:9/mcp: Connection refused\n  next: check that a server listens there",
             ),
             (
-                text(Starts::Elsewhere, url, refused(404, page)),
+                text(StartedBy::Other, url, refused(404, page)),
                 "http://127.0.0.1:9/mcp answers with HTTP status 404\n  next: check the path of the URL; an Outlast server answers at /mcp",
             ),
             (
                 text(
-                    Starts::ByCommand,
+                    StartedBy::CommandLine,
                     "sleep 100",
                     client::Error::TimedOut(Duration::from_secs(60)),
                 ),

@@ -8,12 +8,12 @@ use outlast::wire::{Raw, Status};
 
 use super::{connect_for, found};
 use crate::exit::Failure;
-use crate::person::{self, Lines, Person};
-use crate::target::Named;
+use crate::target::NamedServer;
 use crate::terminal::say;
+use crate::terminal_host::{self, Lines, TerminalHost};
 
 /// The response to send.
-pub(crate) enum Given {
+pub(crate) enum GivenResponse {
     Result(Raw),
     Decline,
     /// Ask the user at the terminal.
@@ -21,11 +21,15 @@ pub(crate) enum Given {
 }
 
 /// Answers the input requests of a task until it continues.
-pub(crate) async fn answer(server: Named, id: &str, given: &Given) -> Result<(), Failure> {
+pub(crate) async fn answer(
+    server: NamedServer,
+    id: &str,
+    given: &GivenResponse,
+) -> Result<(), Failure> {
     let endpoint = server.target.endpoint();
     let inbox = Inbox::new(InputKinds::all());
-    let person = Person::There(inbox.clone(), ReceiverOptions::default());
-    let (connected, id) = connect_for(server, id, &person).await?;
+    let host = TerminalHost::Interactive(inbox.clone(), ReceiverOptions::default());
+    let (connected, id) = connect_for(server, id, &host).await?;
     let done = answer_all(&connected.client, endpoint, &id, given, &inbox).await;
     connected.close().await;
     done
@@ -35,7 +39,7 @@ async fn answer_all(
     client: &Client,
     endpoint: String,
     id: &str,
-    given: &Given,
+    given: &GivenResponse,
     inbox: &Inbox,
 ) -> Result<(), Failure> {
     let task = found(id, client.get_task(id).await)?;
@@ -49,18 +53,18 @@ async fn answer_all(
     loop {
         let item = tokio::select! {
             item = inbox.first() => Some(item),
-            () = goes_on(&execution) => None,
-            () = tokio::time::sleep(PATIENCE) => return Err(Failure::NothingCame(id.into())),
+            () = continues(&execution) => None,
+            () = tokio::time::sleep(INPUT_REQUEST_TIMEOUT) => return Err(Failure::NothingCame(id.into())),
         };
         match item {
             Some(item) => settle(inbox, &item, given, &lines).await,
             None => break,
         }
         // Wait for the next input request, or until the task continues.
-        let _ = tokio::time::timeout(PATIENCE, async {
+        let _ = tokio::time::timeout(INPUT_REQUEST_TIMEOUT, async {
             tokio::select! {
                 _ = inbox.first() => {}
-                () = goes_on(&execution) => {}
+                () = continues(&execution) => {}
             }
         })
         .await;
@@ -70,11 +74,11 @@ async fn answer_all(
     Ok(())
 }
 
-async fn settle(inbox: &Inbox, item: &InboxItem, given: &Given, lines: &Lines) {
+async fn settle(inbox: &Inbox, item: &InboxItem, given: &GivenResponse, lines: &Lines) {
     let told = match given {
-        Given::Result(result) => inbox.respond(item.id, result.clone()),
-        Given::Decline => inbox.decline(item.id),
-        Given::Ask => return person::answer(inbox, item, lines).await,
+        GivenResponse::Result(result) => inbox.respond(item.id, result.clone()),
+        GivenResponse::Decline => inbox.decline(item.id),
+        GivenResponse::Ask => return host::answer(inbox, item, lines).await,
     };
     if let Err(late) = told {
         say!("{late}");
@@ -82,7 +86,7 @@ async fn settle(inbox: &Inbox, item: &InboxItem, given: &Given, lines: &Lines) {
 }
 
 /// Resolves when the task has no open input request.
-async fn goes_on(execution: &Execution) {
+async fn continues(execution: &Execution) {
     let mut updates = execution.updates();
     loop {
         let view = execution.status();
@@ -101,4 +105,4 @@ async fn goes_on(execution: &Execution) {
 }
 
 /// How long an input request may take to arrive.
-const PATIENCE: Duration = Duration::from_secs(15);
+const INPUT_REQUEST_TIMEOUT: Duration = Duration::from_secs(15);

@@ -6,7 +6,7 @@ use outlast::wire::{PeerTask, Status, Timestamp, v1};
 use crate::terminal::{self, Column, Line, Tone, say, table};
 
 /// The printed facts about a task.
-pub(crate) struct Shown {
+pub(crate) struct TaskRow {
     id: String,
     status: Status,
     tool: Option<String>,
@@ -17,7 +17,7 @@ pub(crate) struct Shown {
     is_stopped: bool,
 }
 
-impl Shown {
+impl TaskRow {
     /// A task in a store. `is_open`: whether a process has the store open.
     pub(super) fn stored(task: &Task, is_open: bool) -> Self {
         Self {
@@ -74,7 +74,7 @@ impl Shown {
 }
 
 /// Prints a table of tasks that fits into the terminal.
-pub(crate) fn print_table(tasks: &[Shown], now: Timestamp) {
+pub(crate) fn print_table(tasks: &[TaskRow], now: Timestamp) {
     let has_tools = tasks.iter().any(|task| task.tool.is_some());
     let width = terminal::out_width();
     let ids = match width {
@@ -126,7 +126,7 @@ pub(super) fn say_stopped(count: usize) {
 }
 
 /// Shortens ids to the length at which they all differ, which commands accept.
-fn shortened(tasks: &[Shown]) -> Vec<String> {
+fn shortened(tasks: &[TaskRow]) -> Vec<String> {
     let cut = |length: usize| -> Vec<String> {
         let ids = tasks
             .iter()
@@ -139,7 +139,7 @@ fn shortened(tasks: &[Shown]) -> Vec<String> {
         ids.sort();
         ids.windows(2).all(|pair| pair[0] != pair[1])
     };
-    let lengths = SHORTEST..=longest.unwrap_or_default();
+    let lengths = MIN_ID_CHARS..=longest.unwrap_or_default();
     cut(lengths.into_iter().find(differ).unwrap_or(usize::MAX))
 }
 
@@ -158,14 +158,14 @@ fn length(millis: u64) -> String {
 }
 
 /// The shortest id in a table.
-const SHORTEST: usize = 8;
+const MIN_ID_CHARS: usize = 8;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn task(id: &str) -> Shown {
-        Shown {
+    fn task(id: &str) -> TaskRow {
+        TaskRow {
             id: id.into(),
             status: Status::Working,
             tool: None,

@@ -10,12 +10,12 @@ use tokio::sync::oneshot;
 use crate::exit::Failure;
 use crate::gateway::open_when_free;
 
-pub(super) struct Opening {
+pub(super) struct StoreOpening {
     pub(super) store: Arc<OpeningStore>,
     failed: oneshot::Receiver<OpenError>,
 }
 
-impl Opening {
+impl StoreOpening {
     /// Starts to open the store at `url`.
     pub(super) fn start(url: StoreUrl) -> Self {
         let (report, failed) = oneshot::channel();

@@ -3,24 +3,24 @@
 use outlast::client::{self, OutcomeError};
 
 use crate::exit::Failure;
-use crate::target::{Named, Starts};
+use crate::target::{NamedServer, StartedBy};
 use crate::terminal::say;
 
-pub(crate) struct Left {
+pub(crate) struct TaskLocation {
     /// The server, as it is named on a command line.
     server: String,
     /// The command that starts the server, if it was given instead of a name.
     command: Option<String>,
     /// Whether the server is a child of this process and ends with it.
-    is_ours: bool,
+    is_child: bool,
 }
 
-impl Left {
-    pub(crate) fn at(server: &Named) -> Self {
+impl TaskLocation {
+    pub(crate) fn of(server: &NamedServer) -> Self {
         Self {
             server: server.name.clone(),
-            command: (server.starts == Starts::ByCommand).then(|| server.target.endpoint()),
-            is_ours: server.starts != Starts::Elsewhere,
+            command: (server.starts == StartedBy::CommandLine).then(|| server.target.endpoint()),
+            is_child: server.starts != StartedBy::Other,
         }
     }
 
@@ -29,8 +29,8 @@ impl Left {
     }
 
     /// Prints what happens to the task, and the command that gets its result.
-    pub(crate) fn tell(&self, task: &str) {
-        if self.is_ours {
+    pub(crate) fn print_next_step(&self, task: &str) {
+        if self.is_child {
             // A task that only that process knew is lost.
             say!(
                 "The server ends with this command, and the task with it, unless the server keeps tasks elsewhere, as \
@@ -44,7 +44,7 @@ impl Left {
 
     /// The failure of a call without an outcome. If the task may still exist at the server, the
     /// last line is the command that gets its result.
-    pub(crate) fn unsettled(&self, why: OutcomeError, task: Option<&str>) -> Failure {
+    pub(crate) fn failure(&self, why: OutcomeError, task: Option<&str>) -> Failure {
         match (&why, task) {
             (OutcomeError::Lost { why: fault, .. }, Some(task)) if is_outage(fault) => {
                 Failure::OutOfReach {
