@@ -2,7 +2,7 @@
 //! status words.
 
 use outlast_wire::Timestamp;
-use outlast_wire::neutral::{AskView, Ending as Shown, Phase, TaskView};
+use outlast_wire::neutral::{Ending as EndingView, InputRequestView, Phase, TaskView};
 
 use crate::id::TaskIdText;
 use crate::input::Outstanding;
@@ -17,7 +17,7 @@ impl Task {
         match &self.state {
             State::Working => Phase::Working,
             State::AwaitingInput(_) => Phase::AwaitingInput,
-            State::Ended(ending) => Phase::Ended(shown(*ending)),
+            State::Ended(ending) => Phase::Ended(ending_view(*ending)),
         }
     }
 
@@ -38,7 +38,7 @@ impl Task {
 impl TaskSummary {
     /// The phase as codecs see it.
     pub fn phase(&self) -> Phase {
-        Phase::Ended(shown(self.ending))
+        Phase::Ended(ending_view(self.ending))
     }
 
     /// The task as codecs see it at `now`; `id` is the text of its id.
@@ -91,8 +91,8 @@ impl Fields {
 
 impl Outstanding {
     /// The input requests as codecs see them.
-    pub fn views(&self) -> impl Iterator<Item = AskView<'_>> {
-        self.iter().map(|(key, request)| AskView {
+    pub fn views(&self) -> impl Iterator<Item = InputRequestView<'_>> {
+        self.iter().map(|(key, request)| InputRequestView {
             key: key.as_str(),
             method: request.kind.method(),
             params: request.params.as_ref(),
@@ -100,11 +100,11 @@ impl Outstanding {
     }
 }
 
-fn shown(ending: Ending) -> Shown {
+fn ending_view(ending: Ending) -> EndingView {
     match ending {
-        Ending::Result => Shown::Result,
-        Ending::ToolError => Shown::ToolError,
-        Ending::Error(_) => Shown::Error,
-        Ending::Cancelled => Shown::Cancelled,
+        Ending::Result => EndingView::Result,
+        Ending::ToolError => EndingView::ToolError,
+        Ending::Error(_) => EndingView::Error,
+        Ending::Cancelled => EndingView::Cancelled,
     }
 }

@@ -28,7 +28,7 @@ pub const URL_ELICITATION_REQUIRED: i64 = -32042;
 /// The codes that JSON-RPC reserves for servers. V1 and V2 define some of them.
 pub const SERVER_ERRORS: std::ops::RangeInclusive<i64> = -32099..=-32000;
 /// The user declined (V1-SAMP-4).
-pub const REFUSED_BY_PERSON: i64 = -1;
+pub const DECLINED_BY_USER: i64 = -1;
 
 /// -32600, with the reason.
 pub fn invalid_request(reason: impl Into<String>) -> ErrorObject {

@@ -49,4 +49,4 @@ pub mod version;
 pub use peer::{NotATask, PeerTask};
 pub use raw::{Raw, RawRef};
 pub use status::{Status, UnknownStatus};
-pub use time::{BadTimestamp, Timestamp};
+pub use time::{InvalidTimestamp, Timestamp};

@@ -71,7 +71,7 @@ impl Level {
     }
 
     /// Reads the `level` of the params of [`SET_LEVEL`].
-    pub fn wanted(params: Option<RawRef<'_>>) -> Result<Self, ErrorObject> {
+    pub fn requested(params: Option<RawRef<'_>>) -> Result<Self, ErrorObject> {
         let level = params.and_then(|params| {
             let [level] = pick(params, ["level"]).ok()?;
             level?.text()
@@ -154,11 +154,11 @@ mod tests {
 
     #[test]
     fn an_unknown_level_is_refused_by_name() {
-        let wanted = |params: &str| Level::wanted(Some(RawRef::parse(params).unwrap()));
-        assert_eq!(wanted(r#"{"level":"alert"}"#), Ok(Level::Alert));
+        let requested = |params: &str| Level::requested(Some(RawRef::parse(params).unwrap()));
+        assert_eq!(requested(r#"{"level":"alert"}"#), Ok(Level::Alert));
         for odd in ["{}", r#"{"level":7}"#, r#"{"level":"loud"}"#, "[]"] {
-            assert!(wanted(odd).is_err(), "{odd}");
+            assert!(requested(odd).is_err(), "{odd}");
         }
-        assert!(Level::wanted(None).is_err());
+        assert!(Level::requested(None).is_err());
     }
 }

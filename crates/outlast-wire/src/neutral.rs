@@ -52,7 +52,7 @@ pub enum Ending {
 
 /// An outstanding input request of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct AskView<'a> {
+pub struct InputRequestView<'a> {
     /// The key of the input request within its task.
     pub key: &'a str,
     /// The method of the input request, such as `elicitation/create`.

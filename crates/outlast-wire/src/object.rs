@@ -43,8 +43,9 @@ pub fn edited(
     mut edit: impl FnMut(&str, RawRef<'_>) -> Edit,
 ) -> Result<Option<Raw>, NotAnObject> {
     let text = object.as_str();
-    let found = places(text)?;
-    let judge = |place: &Place<'_>| edit(&place.name, RawRef::scanned(&text[place.value.clone()]));
+    let found = member_spans(text)?;
+    let judge =
+        |place: &MemberSpan<'_>| edit(&place.name, RawRef::scanned(&text[place.value.clone()]));
     let edits: Vec<_> = found.iter().map(judge).collect();
     if edits.iter().all(|edit| *edit == Edit::Keep) {
         return Ok(None);
@@ -92,7 +93,7 @@ impl Rewrite<'_> {
     /// if a key is set in it.
     pub fn apply(&self, object: RawRef<'_>) -> Result<Raw, NotAnObject> {
         let text = object.as_str();
-        let found = places(text)?;
+        let found = member_spans(text)?;
         let old = found.iter().rev().find(|place| place.name == META);
         let old = old.map(|place| &text[place.value.clone()]);
         let old = old.filter(|old| old.starts_with('{'));
@@ -105,13 +106,13 @@ impl Rewrite<'_> {
             None if self.set_meta.is_empty() => None,
             old => {
                 let old = old.unwrap_or("{}");
-                let keys = places(old)?;
+                let keys = member_spans(old)?;
                 let set = self.set_meta.iter();
                 let set: Vec<_> = set.map(|(key, value)| (*key, value.as_str())).collect();
                 Some(merged(old, &keys, self.drop_meta, &set))
             }
         };
-        let is_empty = |meta: &String| places(meta).is_ok_and(|keys| keys.is_empty());
+        let is_empty = |meta: &String| member_spans(meta).is_ok_and(|keys| keys.is_empty());
         let emptied = !self.drop_meta.is_empty() && new.as_ref().is_some_and(is_empty);
         let mut drop = self.drop.to_vec();
         match &new {
@@ -143,7 +144,7 @@ pub fn pick<'a, const N: usize>(
     let text = object.as_str();
     let mut found = [None; N];
     walk(text, |name, _, value| {
-        if let Some(at) = names.iter().position(|wanted| *wanted == name) {
+        if let Some(at) = names.iter().position(|requested| *requested == name) {
             found[at] = Some(RawRef::scanned(&text[value]));
         }
     })?;
@@ -199,7 +200,7 @@ fn set_text(object: &str, path: &[&str], value: &str) -> Result<String, NotAnObj
     let [name, inner @ ..] = path else {
         return Ok(value.to_owned());
     };
-    let found = places(object)?;
+    let found = member_spans(object)?;
     let present = found.iter().rev().find(|place| place.name == *name);
     let old = present.map(|place| &object[place.value.clone()]);
     let new = match (old, inner) {
@@ -214,7 +215,7 @@ fn remove_text<'a>(object: &'a str, path: &[&str]) -> Result<Cow<'a, str>, NotAn
     let [name, inner @ ..] = path else {
         return Ok(Cow::Borrowed(object));
     };
-    let found = places(object)?;
+    let found = member_spans(object)?;
     let Some(present) = found.iter().rev().find(|place| place.name == *name) else {
         return Ok(Cow::Borrowed(object));
     };
@@ -224,7 +225,7 @@ fn remove_text<'a>(object: &'a str, path: &[&str]) -> Result<Cow<'a, str>, NotAn
     let old = &object[present.value.clone()];
     let once = found.iter().filter(|place| place.name == *name).count() == 1;
     let kept = match remove_text(old, inner) {
-        Ok(Cow::Owned(new)) => (!places(&new)?.is_empty()).then_some(new),
+        Ok(Cow::Owned(new)) => (!member_spans(&new)?.is_empty()).then_some(new),
         _ if once => return Ok(Cow::Borrowed(object)),
         // An earlier duplicate may contain the member too, and some parsers use the first one.
         _ => Some(old.to_owned()),
@@ -233,7 +234,7 @@ fn remove_text<'a>(object: &'a str, path: &[&str]) -> Result<Cow<'a, str>, NotAn
 }
 
 /// Returns `object` in which `name` occurs once with the value `new`, or not at all.
-fn splice(object: &str, found: &[Place<'_>], name: &str, new: Option<&str>) -> String {
+fn splice(object: &str, found: &[MemberSpan<'_>], name: &str, new: Option<&str>) -> String {
     let last = found.iter().rposition(|place| place.name == name);
     let mut out =
         String::with_capacity(object.len() + new.map_or(0, |new| new.len() + name.len() + 4));
@@ -271,7 +272,7 @@ fn splice(object: &str, found: &[Place<'_>], name: &str, new: Option<&str>) -> S
 }
 
 /// Returns `object` without the members in `drop`, and with each member in `set` exactly once.
-fn merged(object: &str, found: &[Place<'_>], drop: &[&str], set: &[(&str, &str)]) -> String {
+fn merged(object: &str, found: &[MemberSpan<'_>], drop: &[&str], set: &[(&str, &str)]) -> String {
     let more: usize = set
         .iter()
         .map(|(name, value)| name.len() + value.len() + 4)
@@ -317,16 +318,16 @@ fn merged(object: &str, found: &[Place<'_>], drop: &[&str], set: &[(&str, &str)]
 }
 
 /// The position of a member in the text of its object.
-struct Place<'a> {
+struct MemberSpan<'a> {
     name: Cow<'a, str>,
     key: Range<usize>,
     value: Range<usize>,
 }
 
-fn places(object: &str) -> Result<Vec<Place<'_>>, NotAnObject> {
+fn member_spans(object: &str) -> Result<Vec<MemberSpan<'_>>, NotAnObject> {
     let mut found = Vec::new();
     walk(object, |name, key, value| {
-        found.push(Place { name, key, value });
+        found.push(MemberSpan { name, key, value });
     })?;
     Ok(found)
 }
@@ -336,10 +337,10 @@ fn walk<'a>(
     object: &'a str,
     visit: impl FnMut(Cow<'a, str>, Range<usize>, Range<usize>),
 ) -> Result<(), NotAnObject> {
-    walked(object, visit).ok_or(NotAnObject)
+    visit_members(object, visit).ok_or(NotAnObject)
 }
 
-fn walked<'a>(
+fn visit_members<'a>(
     object: &'a str,
     mut visit: impl FnMut(Cow<'a, str>, Range<usize>, Range<usize>),
 ) -> Option<()> {
@@ -352,7 +353,7 @@ fn walked<'a>(
         let key = skimmer.string()?;
         skimmer.expect(b':')?;
         let value = skimmer.value()?;
-        visit(key.meaning(object), key.place, value);
+        visit(key.unescaped(object), key.place, value);
         if skimmer.peek()? == b'}' {
             return Some(());
         }

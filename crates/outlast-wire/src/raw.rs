@@ -58,11 +58,11 @@ impl Raw {
     /// Wraps what `write` appends to an empty string. The writers of this crate append one valid
     /// value.
     pub(crate) fn written(write: impl FnOnce(&mut String)) -> Self {
-        Self::written_around(0, write)
+        Self::written_with_capacity(0, write)
     }
 
     /// The same with capacity for a payload of so many bytes.
-    pub(crate) fn written_around(payload: usize, write: impl FnOnce(&mut String)) -> Self {
+    pub(crate) fn written_with_capacity(payload: usize, write: impl FnOnce(&mut String)) -> Self {
         let mut text = String::with_capacity(256 + payload);
         write(&mut text);
         debug_assert!(scan::is_value(&text), "a writer made invalid JSON: {text}");
@@ -130,12 +130,12 @@ impl<'a> RawRef<'a> {
 
     /// The string, or the JSON text if the value is not a string or not valid Unicode (a lone
     /// surrogate).
-    pub(crate) fn spelling(self) -> Cow<'a, str> {
+    pub(crate) fn text_or_json(self) -> Cow<'a, str> {
         self.text().unwrap_or(Cow::Borrowed(self.0))
     }
 
     /// The boolean, if the value is one.
-    pub fn truth(self) -> Option<bool> {
+    pub fn boolean(self) -> Option<bool> {
         match self.first() {
             b't' => Some(true),
             b'f' => Some(false),
@@ -259,7 +259,7 @@ mod tests {
         assert_eq!(raw(r#""\ud800""#).text(), None);
         assert_eq!(raw("7").text(), None);
         assert_eq!(
-            (raw("true").truth(), raw("\"true\"").truth()),
+            (raw("true").boolean(), raw("\"true\"").boolean()),
             (Some(true), None)
         );
         assert_eq!(

@@ -13,7 +13,7 @@ pub struct Timestamp(pub u64);
 /// The text is not a timestamp of RFC 3339.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not an RFC 3339 timestamp")]
-pub struct BadTimestamp;
+pub struct InvalidTimestamp;
 
 impl Timestamp {
     /// Adds `millis`, up to the largest timestamp.
@@ -39,17 +39,17 @@ impl fmt::Display for Timestamp {
 }
 
 impl FromStr for Timestamp {
-    type Err = BadTimestamp;
+    type Err = InvalidTimestamp;
 
     /// Reads any RFC 3339 timestamp from 1970 on. Fractions beyond milliseconds are cut off.
-    fn from_str(text: &str) -> Result<Self, BadTimestamp> {
-        let moment = PARSER.parse_timestamp(text).map_err(|_| BadTimestamp)?;
-        let millis = u64::try_from(moment.as_millisecond()).map_err(|_| BadTimestamp)?;
+    fn from_str(text: &str) -> Result<Self, InvalidTimestamp> {
+        let moment = PARSER.parse_timestamp(text).map_err(|_| InvalidTimestamp)?;
+        let millis = u64::try_from(moment.as_millisecond()).map_err(|_| InvalidTimestamp)?;
         // The last second before 1970 is rounded towards zero.
         if moment.as_nanosecond() >= 0 {
             Ok(Self(millis))
         } else {
-            Err(BadTimestamp)
+            Err(InvalidTimestamp)
         }
     }
 }
@@ -104,7 +104,7 @@ mod tests {
             "2026-01-01T00:00:00+1:00",
             "２026-01-01T00:00:00Z",
         ] {
-            assert_eq!(text.parse::<Timestamp>(), Err(BadTimestamp), "{text}");
+            assert_eq!(text.parse::<Timestamp>(), Err(InvalidTimestamp), "{text}");
         }
     }
 

@@ -29,7 +29,7 @@ pub fn check_arguments(params: RawRef<'_>) -> Result<(), ErrorObject> {
 
 /// Whether a result has the flag `isError`.
 pub fn is_error(result: RawRef<'_>) -> bool {
-    object::find(result, &["isError"]).and_then(RawRef::truth) == Some(true)
+    object::find(result, &["isError"]).and_then(RawRef::boolean) == Some(true)
 }
 
 /// The first text block of a tool result, for use as a status message (A1-2).

@@ -5,7 +5,9 @@
     reason = "helpers of tests, which clippy does not see as tests"
 )]
 
-use outlast_wire::envelope::{Fault, Id, Limits, Malformed, Message, Outcome, Sort, write};
+use outlast_wire::envelope::{
+    Id, Limits, Malformed, MalformedKind, MalformedReason, Message, Outcome, write,
+};
 use outlast_wire::{Raw, RawRef, codes};
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -61,10 +63,13 @@ fn only_an_error_may_lack_its_id() {
         let text = format!(r#"{{{id}"jsonrpc":"2.0","error":{{"code":-32700,"message":"?"}}}}"#);
         assert!(matches!(parse(&text), Ok(Message::Response(r)) if r.id.is_none()));
     }
-    assert_eq!(fault(r#"{"jsonrpc":"2.0","result":{}}"#), Fault::NoId);
+    assert_eq!(
+        fault(r#"{"jsonrpc":"2.0","result":{}}"#),
+        MalformedReason::NoId
+    );
     assert_eq!(
         fault(r#"{"jsonrpc":"2.0","id":null,"result":{}}"#),
-        Fault::Id
+        MalformedReason::Id
     );
 }
 
@@ -73,87 +78,97 @@ fn each_fault_has_its_code_and_the_id_where_readable() {
     let invalid = codes::INVALID_REQUEST;
     let five = Some(Id::from(5));
     for (text, code, id, expected) in [
-        ("", codes::PARSE_ERROR, None, Fault::NotJson { at: 0 }),
-        ("{", codes::PARSE_ERROR, None, Fault::NotJson { at: 1 }),
+        (
+            "",
+            codes::PARSE_ERROR,
+            None,
+            MalformedReason::NotJson { at: 0 },
+        ),
+        (
+            "{",
+            codes::PARSE_ERROR,
+            None,
+            MalformedReason::NotJson { at: 1 },
+        ),
         (
             r#"{"id":5,"method":"x","#,
             codes::PARSE_ERROR,
             five.clone(),
-            Fault::NotJson { at: 21 },
+            MalformedReason::NotJson { at: 21 },
         ),
         (
             r#"{"id":5} x"#,
             codes::PARSE_ERROR,
             five.clone(),
-            Fault::NotJson { at: 9 },
+            MalformedReason::NotJson { at: 9 },
         ),
         (
             r#"[{"jsonrpc":"2.0","id":5,"method":"x"}]"#,
             invalid,
             None,
-            Fault::Batch,
+            MalformedReason::Batch,
         ),
-        ("[]", invalid, None, Fault::Batch),
-        ("7", invalid, None, Fault::NotAnObject),
+        ("[]", invalid, None, MalformedReason::Batch),
+        ("7", invalid, None, MalformedReason::NotAnObject),
         (
             r#"{"id":5,"method":"x"}"#,
             invalid,
             five.clone(),
-            Fault::Version,
+            MalformedReason::Version,
         ),
         (
             r#"{"jsonrpc":2.0,"id":5,"method":"x"}"#,
             invalid,
             five.clone(),
-            Fault::Version,
+            MalformedReason::Version,
         ),
         (
             r#"{"jsonrpc":"1.0","id":5,"method":"x"}"#,
             invalid,
             five.clone(),
-            Fault::Version,
+            MalformedReason::Version,
         ),
         (
             r#"{"jsonrpc":"2.0","id":null,"method":"x"}"#,
             invalid,
             None,
-            Fault::Id,
+            MalformedReason::Id,
         ),
         (
             r#"{"jsonrpc":"2.0","id":1.5,"method":"x"}"#,
             invalid,
             None,
-            Fault::Id,
+            MalformedReason::Id,
         ),
         (
             r#"{"jsonrpc":"2.0","id":{},"method":"x"}"#,
             invalid,
             None,
-            Fault::Id,
+            MalformedReason::Id,
         ),
         (
             r#"{"jsonrpc":"2.0","id":5,"method":7}"#,
             invalid,
             five.clone(),
-            Fault::Method,
+            MalformedReason::Method,
         ),
         (
             r#"{"jsonrpc":"2.0","method":"x","params":[1],"id":5}"#,
             invalid,
             five.clone(),
-            Fault::Params,
+            MalformedReason::Params,
         ),
         (
             r#"{"jsonrpc":"2.0","id":5}"#,
             invalid,
             five.clone(),
-            Fault::Neither,
+            MalformedReason::Neither,
         ),
         (
             r#"{"jsonrpc":"2.0","id":5,"method":"x","result":{}}"#,
             invalid,
             five.clone(),
-            Fault::Both,
+            MalformedReason::Both,
         ),
         (
             r#"{"jsonrpc":"2.0","id":5,"method":"x","method":"y"}"#,
@@ -186,7 +201,7 @@ fn each_fault_has_its_code_and_the_id_where_readable() {
             Malformed {
                 fault: expected,
                 id,
-                sort: Sort::Call
+                kind: MalformedKind::Request
             },
             "{text}"
         );
@@ -206,24 +221,30 @@ fn a_malformed_response_is_recognised_as_a_response() {
     for (text, expected) in [
         (
             r#"{"jsonrpc":"2.0","id":5,"result":{},"error":{"code":1,"message":""}}"#,
-            Fault::TwoOutcomes,
+            MalformedReason::TwoOutcomes,
         ),
-        (r#"{"jsonrpc":"2.0","id":5,"result":7}"#, Fault::Result),
+        (
+            r#"{"jsonrpc":"2.0","id":5,"result":7}"#,
+            MalformedReason::Result,
+        ),
         (
             r#"{"jsonrpc":"2.0","id":5,"error":{"code":1}}"#,
-            Fault::Error,
+            MalformedReason::Error,
         ),
         (
             r#"{"jsonrpc":"2.0","id":5,"error":{"code":1.5,"message":""}}"#,
-            Fault::Error,
+            MalformedReason::Error,
         ),
-        (r#"{"jsonrpc":"2.0","id":5,"error":"no"}"#, Fault::Error),
+        (
+            r#"{"jsonrpc":"2.0","id":5,"error":"no"}"#,
+            MalformedReason::Error,
+        ),
     ] {
         let malformed = parse(text).unwrap_err();
         assert_eq!(malformed.fault, expected, "{text}");
         assert_eq!(
-            (malformed.sort, malformed.id),
-            (Sort::Answer, Some(Id::from(5))),
+            (malformed.kind, malformed.id),
+            (MalformedKind::Response, Some(Id::from(5))),
             "{text}"
         );
     }
@@ -238,7 +259,7 @@ fn size_is_checked_before_anything_is_read() {
     let malformed = Message::parse(b"\xff not even text", &limits).unwrap_err();
     assert_eq!(
         malformed.fault,
-        Fault::TooLarge {
+        MalformedReason::TooLarge {
             size: 15,
             limit: 10
         }
@@ -259,7 +280,7 @@ fn depth_is_refused_without_a_stack_and_with_the_id() {
     assert!(Message::parse(deep(100).as_bytes(), &limits).is_ok());
     for levels in [101, 10_000, 1_000_000] {
         let malformed = Message::parse(deep(levels).as_bytes(), &limits).unwrap_err();
-        assert_eq!(malformed.fault, Fault::TooDeep { limit: 100 });
+        assert_eq!(malformed.fault, MalformedReason::TooDeep { limit: 100 });
         assert_eq!(malformed.id, Some(Id::from(5)));
     }
 }
@@ -269,7 +290,7 @@ fn bytes_that_are_not_text_are_a_parse_error() {
     let malformed = Message::parse(b"{\"jsonrpc\":\"\xc3\x28\"}", &Limits::default()).unwrap_err();
     assert_eq!(
         (malformed.code(), malformed.fault),
-        (codes::PARSE_ERROR, Fault::NotUtf8)
+        (codes::PARSE_ERROR, MalformedReason::NotUtf8)
     );
 }
 
@@ -363,14 +384,14 @@ fn any_params() -> impl Strategy<Value = Value> {
     prop::collection::btree_map(any::<String>(), any::<String>(), 0..5).prop_map(|map| json!(map))
 }
 
-fn duplicate(name: &str) -> Fault {
-    Fault::Duplicate(name.to_owned())
+fn duplicate(name: &str) -> MalformedReason {
+    MalformedReason::Duplicate(name.to_owned())
 }
 
 fn parse(text: &str) -> Result<Message<'_>, Malformed> {
     Message::parse(text.as_bytes(), &Limits::default())
 }
 
-fn fault(text: &str) -> Fault {
+fn fault(text: &str) -> MalformedReason {
     parse(text).unwrap_err().fault
 }

@@ -70,7 +70,7 @@ impl<'a> ErrorView<'a> {
         Some(Self {
             raw,
             code: code?.integer()?,
-            message: message.filter(|message| message.is_text())?.spelling(),
+            message: message.filter(|message| message.is_text())?.text_or_json(),
             data,
         })
     }

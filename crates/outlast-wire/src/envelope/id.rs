@@ -31,7 +31,7 @@ enum Form {
 /// The value is neither a string nor an integer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("id is neither a string nor an integer")]
-pub struct BadId;
+pub struct InvalidId;
 
 impl Id {
     /// A string id.
@@ -40,7 +40,7 @@ impl Id {
     }
 
     /// Reads an id. A number with a fraction or an exponent is not an id.
-    pub fn read(value: RawRef<'_>) -> Result<Self, BadId> {
+    pub fn read(value: RawRef<'_>) -> Result<Self, InvalidId> {
         let text = value.as_str();
         match text.as_bytes() {
             [b'"', ..] => Ok(Self(Form::Quoted(text.into()))),
@@ -50,7 +50,7 @@ impl Id {
                     _ => Ok(Self(Form::Digits(text.into()))),
                 }
             }
-            _ => Err(BadId),
+            _ => Err(InvalidId),
         }
     }
 
@@ -59,7 +59,7 @@ impl Id {
         let Form::Quoted(json) = &self.0 else {
             return None;
         };
-        Some(RawRef::scanned(json).spelling())
+        Some(RawRef::scanned(json).text_or_json())
     }
 
     /// The JSON value.
@@ -157,7 +157,11 @@ mod tests {
     #[test]
     fn only_strings_and_integers_are_ids() {
         for text in ["null", "true", "1.0", "1.5", "1e3", "{}", "[1]"] {
-            assert_eq!(Id::read(RawRef::parse(text).unwrap()), Err(BadId), "{text}");
+            assert_eq!(
+                Id::read(RawRef::parse(text).unwrap()),
+                Err(InvalidId),
+                "{text}"
+            );
         }
     }
 

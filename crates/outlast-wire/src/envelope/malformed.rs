@@ -8,25 +8,25 @@ use crate::envelope::{ErrorObject, Id};
 #[error("{fault}")]
 pub struct Malformed {
     /// What is wrong.
-    pub fault: Fault,
+    pub fault: MalformedReason,
     /// The id, if exactly one valid id was read.
     pub id: Option<Id>,
     /// Whether the message was a request or a response, which decides to whom the id belongs.
-    pub sort: Sort,
+    pub kind: MalformedKind,
 }
 
 /// The kind of an invalid message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sort {
+pub enum MalformedKind {
     /// It has a method, or its kind is unknown: an error is sent back, with its id if there is one.
-    Call,
+    Request,
     /// It is a response: the id is one of ours and nothing is sent back.
-    Answer,
+    Response,
 }
 
 /// What is wrong with a message.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Fault {
+pub enum MalformedReason {
     /// It is longer than the limit. Nothing was parsed.
     #[error("message has {size} bytes, more than the limit of {limit}")]
     TooLarge {
@@ -99,7 +99,7 @@ impl Malformed {
     /// such a message is not a valid request to any method.
     pub fn code(&self) -> i64 {
         match self.fault {
-            Fault::NotUtf8 | Fault::NotJson { .. } => codes::PARSE_ERROR,
+            MalformedReason::NotUtf8 | MalformedReason::NotJson { .. } => codes::PARSE_ERROR,
             _ => codes::INVALID_REQUEST,
         }
     }

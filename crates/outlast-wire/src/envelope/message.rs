@@ -6,8 +6,8 @@
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
-use crate::envelope::{ErrorView, Fault, Id, Malformed, Sort};
-use crate::json::scan::{Broken, Scanner};
+use crate::envelope::{ErrorView, Id, Malformed, MalformedKind, MalformedReason};
+use crate::json::scan::{Scanner, SyntaxError};
 use crate::raw::RawRef;
 
 /// The limits of one message.
@@ -85,27 +85,27 @@ impl<'a> Message<'a> {
         let nothing_known = |fault| Malformed {
             fault,
             id: None,
-            sort: Sort::Call,
+            kind: MalformedKind::Request,
         };
         if bytes.len() > limits.bytes {
-            return Err(nothing_known(Fault::TooLarge {
+            return Err(nothing_known(MalformedReason::TooLarge {
                 size: bytes.len(),
                 limit: limits.bytes,
             }));
         }
-        let text = str::from_utf8(bytes).map_err(|_| nothing_known(Fault::NotUtf8))?;
-        let mut draft = Draft::default();
+        let text = str::from_utf8(bytes).map_err(|_| nothing_known(MalformedReason::NotUtf8))?;
+        let mut draft = EnvelopeMembers::default();
         let message = draft
             .scan(text, limits)
             .and_then(|()| draft.duplicate.take().map_or(Ok(()), Err))
-            .and_then(|()| draft.judge());
+            .and_then(|()| draft.classify());
         message.map_err(|fault| draft.malformed(fault))
     }
 }
 
 /// The members of an envelope during the pass.
 #[derive(Default)]
-struct Draft<'a> {
+struct EnvelopeMembers<'a> {
     jsonrpc: Option<RawRef<'a>>,
     id: Option<RawRef<'a>>,
     method: Option<RawRef<'a>>,
@@ -113,15 +113,15 @@ struct Draft<'a> {
     result: Option<RawRef<'a>>,
     error: Option<RawRef<'a>>,
     unknown: BTreeSet<Cow<'a, str>>,
-    duplicate: Option<Fault>,
+    duplicate: Option<MalformedReason>,
     two_ids: bool,
 }
 
-impl<'a> Draft<'a> {
+impl<'a> EnvelopeMembers<'a> {
     /// Scans the whole text, so that an error in one member does not hide the id in a later one.
-    fn scan(&mut self, text: &'a str, limits: &Limits) -> Result<(), Fault> {
+    fn scan(&mut self, text: &'a str, limits: &Limits) -> Result<(), MalformedReason> {
         let mut scanner = Scanner::new(text);
-        let broken = |Broken { at }| Fault::NotJson { at };
+        let broken = |SyntaxError { at }| MalformedReason::NotJson { at };
         match scanner.peek().map_err(broken)? {
             b'{' => self.scan_members(text, &mut scanner).map_err(broken)?,
             first => {
@@ -130,22 +130,26 @@ impl<'a> Draft<'a> {
                     .and_then(|_| scanner.end())
                     .map_err(broken)?;
                 return Err(if first == b'[' {
-                    Fault::Batch
+                    MalformedReason::Batch
                 } else {
-                    Fault::NotAnObject
+                    MalformedReason::NotAnObject
                 });
             }
         }
         // The envelope is the only container that the scanner did not count.
         if scanner.deepest() >= limits.depth {
-            return Err(Fault::TooDeep {
+            return Err(MalformedReason::TooDeep {
                 limit: limits.depth,
             });
         }
         Ok(())
     }
 
-    fn scan_members(&mut self, text: &'a str, scanner: &mut Scanner<'a>) -> Result<(), Broken> {
+    fn scan_members(
+        &mut self,
+        text: &'a str,
+        scanner: &mut Scanner<'a>,
+    ) -> Result<(), SyntaxError> {
         scanner.expect(b'{')?;
         if scanner.peek()? == b'}' {
             scanner.expect(b'}')?;
@@ -155,7 +159,7 @@ impl<'a> Draft<'a> {
             let key = scanner.string()?;
             scanner.expect(b':')?;
             let value = RawRef::scanned(&text[scanner.value()?]);
-            self.take(key.meaning(text), value);
+            self.take(key.unescaped(text), value);
             if scanner.peek()? == b'}' {
                 scanner.expect(b'}')?;
                 return scanner.end();
@@ -174,29 +178,29 @@ impl<'a> Draft<'a> {
             "error" => &mut self.error,
             _ => {
                 if let Some(twice) = self.unknown.replace(name) {
-                    self.duplicate = Some(Fault::Duplicate(twice.into_owned()));
+                    self.duplicate = Some(MalformedReason::Duplicate(twice.into_owned()));
                 }
                 return;
             }
         };
         if slot.replace(value).is_some() {
             self.two_ids |= name == "id";
-            self.duplicate = Some(Fault::Duplicate(name.into_owned()));
+            self.duplicate = Some(MalformedReason::Duplicate(name.into_owned()));
         }
     }
 
-    fn judge(&self) -> Result<Message<'a>, Fault> {
+    fn classify(&self) -> Result<Message<'a>, MalformedReason> {
         let version = self.jsonrpc.and_then(RawRef::text);
         if version.as_deref() != Some("2.0") {
-            return Err(Fault::Version);
+            return Err(MalformedReason::Version);
         }
         match (self.method, self.result, self.error) {
             (Some(method), None, None) => self.call(method),
-            (Some(_), _, _) => Err(Fault::Both),
+            (Some(_), _, _) => Err(MalformedReason::Both),
             (None, Some(result), None) => {
-                let id = self.read_id()?.ok_or(Fault::NoId)?;
+                let id = self.read_id()?.ok_or(MalformedReason::NoId)?;
                 if !result.is_object() {
-                    return Err(Fault::Result);
+                    return Err(MalformedReason::Result);
                 }
                 Ok(Message::Response(Response {
                     id: Some(id),
@@ -207,21 +211,21 @@ impl<'a> Draft<'a> {
                 let unreadable = self.id.is_none_or(RawRef::is_null);
                 Ok(Message::Response(Response {
                     id: if unreadable { None } else { self.read_id()? },
-                    outcome: Outcome::Error(ErrorView::read(error).ok_or(Fault::Error)?),
+                    outcome: Outcome::Error(ErrorView::read(error).ok_or(MalformedReason::Error)?),
                 }))
             }
-            (None, Some(_), Some(_)) => Err(Fault::TwoOutcomes),
-            (None, None, None) => Err(Fault::Neither),
+            (None, Some(_), Some(_)) => Err(MalformedReason::TwoOutcomes),
+            (None, None, None) => Err(MalformedReason::Neither),
         }
     }
 
-    fn call(&self, method: RawRef<'a>) -> Result<Message<'a>, Fault> {
+    fn call(&self, method: RawRef<'a>) -> Result<Message<'a>, MalformedReason> {
         let id = self.read_id()?;
-        let method = method.text().ok_or(Fault::Method)?;
+        let method = method.text().ok_or(MalformedReason::Method)?;
         // Some clients send `null` instead of omitting the member.
         let params = self.params.filter(|params| !params.is_null());
         if params.is_some_and(|params| !params.is_object()) {
-            return Err(Fault::Params);
+            return Err(MalformedReason::Params);
         }
         Ok(match id {
             Some(id) => Message::Request(Request { id, method, params }),
@@ -229,12 +233,16 @@ impl<'a> Draft<'a> {
         })
     }
 
-    fn read_id(&self) -> Result<Option<Id>, Fault> {
-        self.id.map(Id::read).transpose().map_err(|_| Fault::Id)
+    fn read_id(&self) -> Result<Option<Id>, MalformedReason> {
+        self.id
+            .map(Id::read)
+            .transpose()
+            .map_err(|_| MalformedReason::Id)
     }
 
-    fn malformed(&self, fault: Fault) -> Malformed {
-        let answers = self.method.is_none() && (self.result.is_some() || self.error.is_some());
+    fn malformed(&self, fault: MalformedReason) -> Malformed {
+        let input_responses =
+            self.method.is_none() && (self.result.is_some() || self.error.is_some());
         Malformed {
             fault,
             id: if self.two_ids {
@@ -242,7 +250,11 @@ impl<'a> Draft<'a> {
             } else {
                 self.read_id().ok().flatten()
             },
-            sort: if answers { Sort::Answer } else { Sort::Call },
+            kind: if input_responses {
+                MalformedKind::Response
+            } else {
+                MalformedKind::Request
+            },
         }
     }
 }

@@ -4,11 +4,11 @@ mod error;
 mod id;
 mod malformed;
 mod message;
-mod peek;
+mod response_id;
 pub mod write;
 
 pub use error::{ErrorObject, ErrorView};
-pub use id::{BadId, Id};
-pub use malformed::{Fault, Malformed, Sort};
+pub use id::{Id, InvalidId};
+pub use malformed::{Malformed, MalformedKind, MalformedReason};
 pub use message::{Limits, Message, Notification, Outcome, Request, Response};
-pub use peek::AnsweredId;
+pub use response_id::ResponseIdFinder;

@@ -35,7 +35,7 @@ pub fn result(id: &Id, result: RawRef<'_>) -> String {
 /// A response with the result that `write` appends. It must be one JSON value without a line break,
 /// because it is not checked.
 pub fn result_with(id: &Id, write: impl FnOnce(&mut String)) -> String {
-    let mut out = String::with_capacity(ROOM);
+    let mut out = String::with_capacity(CAPACITY_BYTES);
     out.push_str(BEGIN);
     let _ = write!(out, ",\"id\":{id},\"result\":");
     write(&mut out);
@@ -91,4 +91,4 @@ fn end(mut out: String, payload: RawRef<'_>) -> String {
 const BEGIN: &str = "{\"jsonrpc\":\"2.0\"";
 
 /// The capacity for a task in its envelope, with a short message.
-const ROOM: usize = 384;
+const CAPACITY_BYTES: usize = 384;

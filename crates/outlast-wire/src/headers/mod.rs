@@ -8,9 +8,9 @@ mod sentinel;
 
 pub use mirror::{OnMissingName, check_method, check_name, check_version, mirrored_name};
 pub use param::{
-    BadAnnotation, HeaderParam, ParamKind, annotations, check_params, mirrored_params,
+    HeaderParam, InvalidAnnotation, ParamKind, annotations, check_params, mirrored_params,
 };
-pub use sentinel::{BadEncoding, decode, encode};
+pub use sentinel::{InvalidEncoding, decode, encode};
 
 /// The legacy session of a request (V1-SESS-1).
 pub const SESSION_ID: &str = "Mcp-Session-Id";

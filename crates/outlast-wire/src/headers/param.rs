@@ -34,7 +34,7 @@ pub enum ParamKind {
 
 /// An invalid annotation, which makes its tool unusable over HTTP (V2-PARAM-2, V2-PARAM-3).
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum BadAnnotation {
+pub enum InvalidAnnotation {
     /// The name is not a non-empty HTTP token.
     #[error("`x-mcp-header` is not a header name: {0}")]
     Name(String),
@@ -50,28 +50,28 @@ pub enum BadAnnotation {
 }
 
 /// Returns the annotations of a tool's input schema.
-pub fn annotations(schema: RawRef<'_>) -> Result<Vec<HeaderParam>, BadAnnotation> {
+pub fn annotations(schema: RawRef<'_>) -> Result<Vec<HeaderParam>, InvalidAnnotation> {
     let mut found = Vec::new();
     let mut names = BTreeSet::new();
     // A work list instead of recursion, because the schema is untrusted.
     let mut work = vec![(schema, Some(Vec::new()))];
     while let Some((schema, path)) = work.pop() {
         for member in members(schema).unwrap_or_default() {
-            match (&*member.name, Holds::of(&member.name)) {
+            match (&*member.name, SubschemaLocation::of(&member.name)) {
                 (ANNOTATION, _) => {
                     let param = annotated(schema, member.value, path.as_deref())?;
                     if !names.insert(param.header.to_ascii_lowercase()) {
-                        return Err(BadAnnotation::Twice(param.header));
+                        return Err(InvalidAnnotation::Twice(param.header));
                     }
                     found.push(param);
                 }
-                (_, Holds::Nothing) => {}
-                (_, Holds::Schema) => work.push((member.value, None)),
-                (_, Holds::List) => {
+                (_, SubschemaLocation::Nothing) => {}
+                (_, SubschemaLocation::Schema) => work.push((member.value, None)),
+                (_, SubschemaLocation::List) => {
                     let inner = elements(member.value).unwrap_or_default();
                     work.extend(inner.into_iter().map(|schema| (schema, None)));
                 }
-                (name, Holds::Map) => {
+                (name, SubschemaLocation::Map) => {
                     for inner in members(member.value).unwrap_or_default() {
                         let path = path
                             .clone()
@@ -97,7 +97,7 @@ pub fn mirrored_params<'p>(
     arguments: Option<RawRef<'_>>,
 ) -> Vec<(&'p str, String)> {
     let header = |param: &'p HeaderParam| {
-        let value = param.said(arguments)?;
+        let value = param.expected(arguments)?;
         Some((&*param.header, encode(&value).into_owned()))
     };
     params.iter().filter_map(header).collect()
@@ -111,7 +111,7 @@ pub fn check_params<'h>(
     header: impl Fn(&str) -> Option<&'h str>,
 ) -> Result<(), ErrorObject> {
     for param in params {
-        let Some(said) = param.said(arguments) else {
+        let Some(expected) = param.expected(arguments) else {
             continue;
         };
         let name = &param.header;
@@ -120,8 +120,8 @@ pub fn check_params<'h>(
         let value =
             decode(value).map_err(|error| header_mismatch(format!("header `{name}`: {error}")))?;
         let equal = match param.kind {
-            ParamKind::Integer => whole(&value).is_some() && whole(&value) == whole(&said),
-            ParamKind::Text | ParamKind::Boolean => value == said,
+            ParamKind::Integer => whole(&value).is_some() && whole(&value) == whole(&expected),
+            ParamKind::Text | ParamKind::Boolean => value == expected,
         };
         if !equal {
             return Err(header_mismatch(format!(
@@ -135,10 +135,10 @@ pub fn check_params<'h>(
 impl HeaderParam {
     /// The expected header: the string, the decimal integer, `true` or `false`. A value of another
     /// type is sent as its JSON text, and the schema check reports it.
-    fn said(&self, arguments: Option<RawRef<'_>>) -> Option<String> {
+    fn expected(&self, arguments: Option<RawRef<'_>>) -> Option<String> {
         let path: Vec<_> = self.path.iter().map(String::as_str).collect();
         let value = find(arguments?, &path).filter(|value| !value.is_null())?;
-        let text = value.spelling();
+        let text = value.text_or_json();
         if self.kind == ParamKind::Integer
             && !value.is_text()
             && let Some(integer) = whole(&text)
@@ -154,20 +154,20 @@ fn annotated(
     schema: RawRef<'_>,
     name: RawRef<'_>,
     path: Option<&[String]>,
-) -> Result<HeaderParam, BadAnnotation> {
-    let spelled = name.spelling().into_owned();
+) -> Result<HeaderParam, InvalidAnnotation> {
+    let spelled = name.text_or_json().into_owned();
     if !name.is_text() || !is_token(&spelled) {
-        return Err(BadAnnotation::Name(spelled));
+        return Err(InvalidAnnotation::Name(spelled));
     }
     let Some(path) = path.filter(|path| !path.is_empty()) else {
-        return Err(BadAnnotation::Unreachable(spelled));
+        return Err(InvalidAnnotation::Unreachable(spelled));
     };
     let kind = pick(schema, ["type"]).ok().and_then(|[kind]| kind?.text());
     let kind = match kind.as_deref() {
         Some("string") => ParamKind::Text,
         Some("integer") => ParamKind::Integer,
         Some("boolean") => ParamKind::Boolean,
-        _ => return Err(BadAnnotation::Kind(spelled)),
+        _ => return Err(InvalidAnnotation::Kind(spelled)),
     };
     Ok(HeaderParam {
         header: format!("{PARAM_PREFIX}{spelled}"),
@@ -193,14 +193,14 @@ fn is_token(name: &str) -> bool {
 }
 
 /// Where a schema keyword contains further schemas.
-enum Holds {
+enum SubschemaLocation {
     Nothing,
     Schema,
     List,
     Map,
 }
 
-impl Holds {
+impl SubschemaLocation {
     fn of(keyword: &str) -> Self {
         match keyword {
             "properties" | "patternProperties" | "$defs" | "definitions" | "dependentSchemas" => {
@@ -257,7 +257,7 @@ mod tests {
     #[test]
     fn annotations_that_break_a_rule_are_refused() {
         let one = |property: &str| read(&format!(r#"{{"properties":{{"a":{property}}}}}"#));
-        let name = |name: &str| Err(BadAnnotation::Name(name.into()));
+        let name = |name: &str| Err(InvalidAnnotation::Name(name.into()));
         assert_eq!(one(r#"{"type":"string","x-mcp-header":""}"#), name(""));
         assert_eq!(
             one(r#"{"type":"string","x-mcp-header":"a b"}"#),
@@ -274,7 +274,7 @@ mod tests {
             r#"["string"]"#,
         ] {
             let found = one(&format!(r#"{{"type":{kind},"x-mcp-header":"A"}}"#));
-            assert_eq!(found, Err(BadAnnotation::Kind("A".into())), "{kind}");
+            assert_eq!(found, Err(InvalidAnnotation::Kind("A".into())), "{kind}");
         }
         let property = r#"{"type":"string","x-mcp-header":"A"}"#;
         for around in [
@@ -285,7 +285,7 @@ mod tests {
         ] {
             assert_eq!(
                 read(&around),
-                Err(BadAnnotation::Unreachable("A".into())),
+                Err(InvalidAnnotation::Unreachable("A".into())),
                 "{around}"
             );
         }
@@ -293,7 +293,7 @@ mod tests {
             r#"{{"properties":{{"a":{property},"b":{}}}}}"#,
             property.replace("\"A\"", "\"a\"")
         );
-        assert!(matches!(read(&twice), Err(BadAnnotation::Twice(_))));
+        assert!(matches!(read(&twice), Err(InvalidAnnotation::Twice(_))));
     }
 
     /// V2-PARAM-4.
@@ -355,7 +355,7 @@ mod tests {
         .unwrap()
     }
 
-    fn read(schema: &str) -> Result<Vec<HeaderParam>, BadAnnotation> {
+    fn read(schema: &str) -> Result<Vec<HeaderParam>, InvalidAnnotation> {
         annotations(RawRef::parse(schema).unwrap())
     }
 

@@ -7,7 +7,7 @@ use base64::prelude::{BASE64_STANDARD, Engine as _};
 /// The value is marked as Base64 and is not valid Base64 of UTF-8.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("header value is not valid Base64 of UTF-8")]
-pub struct BadEncoding;
+pub struct InvalidEncoding;
 
 /// Encodes `value` for a header. It is unchanged if it is printable ASCII without spaces at its
 /// ends and does not look encoded itself.
@@ -25,15 +25,17 @@ pub fn encode(value: &str) -> Cow<'_, str> {
 
 /// Decodes a header value, without the white space around it (V2-HH-4). A value without both
 /// markers is returned unchanged.
-pub fn decode(header: &str) -> Result<Cow<'_, str>, BadEncoding> {
+pub fn decode(header: &str) -> Result<Cow<'_, str>, InvalidEncoding> {
     let value = header.trim_matches([' ', '\t']);
     let Some(encoded) = inside(value) else {
         return Ok(Cow::Borrowed(value));
     };
-    let bytes = BASE64_STANDARD.decode(encoded).map_err(|_| BadEncoding)?;
+    let bytes = BASE64_STANDARD
+        .decode(encoded)
+        .map_err(|_| InvalidEncoding)?;
     String::from_utf8(bytes)
         .map(Cow::Owned)
-        .map_err(|_| BadEncoding)
+        .map_err(|_| InvalidEncoding)
 }
 
 fn inside(value: &str) -> Option<&str> {
@@ -83,7 +85,7 @@ mod tests {
             "=?base64?SGVs!!!bG8=?=",
             "=?base64?/w==?=",
         ] {
-            assert_eq!(decode(header), Err(BadEncoding), "{header}");
+            assert_eq!(decode(header), Err(InvalidEncoding), "{header}");
         }
     }
 

@@ -16,18 +16,18 @@ pub(crate) struct Scanner<'a> {
 }
 
 /// The position of a string, quotes included.
-pub(crate) struct Found {
+pub(crate) struct StringSpan {
     pub(crate) place: Range<usize>,
     /// Whether it contains an escape.
     pub(crate) escaped: bool,
 }
 
-impl Found {
+impl StringSpan {
     /// The unescaped string in `text`, or its JSON text if that is not valid Unicode.
-    pub(crate) fn meaning<'a>(&self, text: &'a str) -> Cow<'a, str> {
+    pub(crate) fn unescaped<'a>(&self, text: &'a str) -> Cow<'a, str> {
         let Range { start, end } = self.place;
         if self.escaped {
-            RawRef::scanned(&text[start..end]).spelling()
+            RawRef::scanned(&text[start..end]).text_or_json()
         } else {
             Cow::Borrowed(&text[start + 1..end - 1])
         }
@@ -36,7 +36,7 @@ impl Found {
 
 /// The text is invalid from this byte on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Broken {
+pub(crate) struct SyntaxError {
     pub(crate) at: usize,
 }
 
@@ -81,7 +81,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// Returns the next byte that is not white space, without consuming it.
-    pub(crate) fn peek(&mut self) -> Result<u8, Broken> {
+    pub(crate) fn peek(&mut self) -> Result<u8, SyntaxError> {
         let bytes = self.text.as_bytes();
         while let Some(&byte) = bytes.get(self.at) {
             if !matches!(byte, b' ' | b'\n' | b'\r' | b'\t') {
@@ -89,39 +89,39 @@ impl<'a> Scanner<'a> {
             }
             self.at += 1;
         }
-        Err(self.broken())
+        Err(self.syntax_error())
     }
 
     /// Consumes `byte`, after any white space.
-    pub(crate) fn expect(&mut self, byte: u8) -> Result<(), Broken> {
+    pub(crate) fn expect(&mut self, byte: u8) -> Result<(), SyntaxError> {
         if self.peek()? != byte {
-            return Err(self.broken());
+            return Err(self.syntax_error());
         }
         self.at += 1;
         Ok(())
     }
 
     /// Checks that only white space is left.
-    pub(crate) fn end(&mut self) -> Result<(), Broken> {
+    pub(crate) fn end(&mut self) -> Result<(), SyntaxError> {
         match self.peek() {
             Err(_) => Ok(()),
-            Ok(_) => Err(self.broken()),
+            Ok(_) => Err(self.syntax_error()),
         }
     }
 
     /// Consumes one string.
-    pub(crate) fn string(&mut self) -> Result<Found, Broken> {
+    pub(crate) fn string(&mut self) -> Result<StringSpan, SyntaxError> {
         if self.peek()? != b'"' {
-            return Err(self.broken());
+            return Err(self.syntax_error());
         }
         let start = self.at;
         let escaped = self.skip_string()?;
         let place = start..self.at;
-        Ok(Found { place, escaped })
+        Ok(StringSpan { place, escaped })
     }
 
     /// Consumes one value of any type and returns its position.
-    pub(crate) fn value(&mut self) -> Result<Range<usize>, Broken> {
+    pub(crate) fn value(&mut self) -> Result<Range<usize>, SyntaxError> {
         self.peek()?;
         let start = self.at;
         let mut open = Nesting::default();
@@ -153,7 +153,7 @@ impl<'a> Scanner<'a> {
                 b't' => self.skip_word("true")?,
                 b'f' => self.skip_word("false")?,
                 b'n' => self.skip_word("null")?,
-                _ => return Err(self.broken()),
+                _ => return Err(self.syntax_error()),
             }
             loop {
                 let Some(container) = open.innermost() else {
@@ -173,22 +173,22 @@ impl<'a> Scanner<'a> {
                         self.at += 1;
                         open.pop();
                     }
-                    _ => return Err(self.broken()),
+                    _ => return Err(self.syntax_error()),
                 }
             }
         }
     }
 
-    fn skip_name(&mut self) -> Result<(), Broken> {
+    fn skip_name(&mut self) -> Result<(), SyntaxError> {
         if self.peek()? != b'"' {
-            return Err(self.broken());
+            return Err(self.syntax_error());
         }
         self.skip_string()?;
         self.expect(b':')
     }
 
     /// Skips a string whose opening quote is the next byte. Returns whether it contains an escape.
-    fn skip_string(&mut self) -> Result<bool, Broken> {
+    fn skip_string(&mut self) -> Result<bool, SyntaxError> {
         let bytes = self.text.as_bytes();
         let mut escaped = false;
         self.at += 1;
@@ -204,29 +204,29 @@ impl<'a> Scanner<'a> {
                     self.skip_escape()?;
                 }
                 Some(byte) if *byte >= 0x20 => self.at += 1,
-                _ => return Err(self.broken()),
+                _ => return Err(self.syntax_error()),
             }
         }
     }
 
-    fn skip_escape(&mut self) -> Result<(), Broken> {
+    fn skip_escape(&mut self) -> Result<(), SyntaxError> {
         let bytes = self.text.as_bytes();
         let length = match bytes.get(self.at + 1) {
             Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => 2,
             Some(b'u') => {
                 let digits = bytes.get(self.at + 2..self.at + 6);
                 if !digits.is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit)) {
-                    return Err(self.broken());
+                    return Err(self.syntax_error());
                 }
                 6
             }
-            _ => return Err(self.broken()),
+            _ => return Err(self.syntax_error()),
         };
         self.at += length;
         Ok(())
     }
 
-    fn skip_number(&mut self) -> Result<(), Broken> {
+    fn skip_number(&mut self) -> Result<(), SyntaxError> {
         let bytes = self.text.as_bytes();
         if bytes.get(self.at) == Some(&b'-') {
             self.at += 1;
@@ -249,7 +249,7 @@ impl<'a> Scanner<'a> {
         Ok(())
     }
 
-    fn skip_digits(&mut self) -> Result<(), Broken> {
+    fn skip_digits(&mut self) -> Result<(), SyntaxError> {
         let start = self.at;
         while self
             .text
@@ -260,21 +260,21 @@ impl<'a> Scanner<'a> {
             self.at += 1;
         }
         if self.at == start {
-            return Err(self.broken());
+            return Err(self.syntax_error());
         }
         Ok(())
     }
 
-    fn skip_word(&mut self, word: &str) -> Result<(), Broken> {
+    fn skip_word(&mut self, word: &str) -> Result<(), SyntaxError> {
         if !self.text.as_bytes()[self.at..].starts_with(word.as_bytes()) {
-            return Err(self.broken());
+            return Err(self.syntax_error());
         }
         self.at += word.len();
         Ok(())
     }
 
-    fn broken(&self) -> Broken {
-        Broken { at: self.at }
+    fn syntax_error(&self) -> SyntaxError {
+        SyntaxError { at: self.at }
     }
 }
 

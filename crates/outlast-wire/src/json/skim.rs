@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use memchr::memchr2;
 
-use crate::json::scan::Found;
+use crate::json::scan::StringSpan;
 
 /// A position in one JSON text.
 pub(crate) struct Skimmer<'a> {
@@ -38,11 +38,11 @@ impl<'a> Skimmer<'a> {
     }
 
     /// Consumes one string.
-    pub(crate) fn string(&mut self) -> Option<Found> {
+    pub(crate) fn string(&mut self) -> Option<StringSpan> {
         (self.peek()? == b'"').then_some(())?;
         let start = self.at;
         let escaped = self.skip_string()?;
-        Some(Found {
+        Some(StringSpan {
             place: start..self.at,
             escaped,
         })
@@ -118,7 +118,7 @@ fn unmarked(bytes: &[u8]) -> usize {
     const HIGH: u64 = ONES << 7;
     let zero = |word: u64| word.wrapping_sub(ONES) & !word & HIGH;
     let (eights, _) = bytes.as_chunks::<8>();
-    for (number, eight) in eights.iter().take(NEAR / 8).enumerate() {
+    for (number, eight) in eights.iter().take(INLINE_BYTES / 8).enumerate() {
         let word = u64::from_le_bytes(*eight);
         let found = zero(word ^ (ONES * u64::from(b'"'))) | zero(word ^ (ONES * u64::from(b'\\')));
         // The lowest flagged byte is exact. Higher ones may be flagged because of a carry.
@@ -126,14 +126,14 @@ fn unmarked(bytes: &[u8]) -> usize {
             return number * 8 + found.trailing_zeros() as usize / 8;
         }
     }
-    match bytes.get(NEAR..) {
-        Some(far) => NEAR + memchr2(b'"', b'\\', far).unwrap_or(far.len()),
+    match bytes.get(INLINE_BYTES..) {
+        Some(far) => INLINE_BYTES + memchr2(b'"', b'\\', far).unwrap_or(far.len()),
         None => eights.len() * 8,
     }
 }
 
 /// The number of bytes that are checked inline, in steps of eight.
-const NEAR: usize = 16;
+const INLINE_BYTES: usize = 16;
 
 fn is_space(byte: u8) -> bool {
     matches!(byte, b' ' | b'\n' | b'\r' | b'\t')

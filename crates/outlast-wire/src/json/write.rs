@@ -45,7 +45,7 @@ impl<'o> Fields<'o> {
     }
 
     /// A member whose value is a timestamp.
-    pub(crate) fn moment(&mut self, name: &'static str, value: Timestamp) {
+    pub(crate) fn timestamp(&mut self, name: &'static str, value: Timestamp) {
         let out = self.name(name);
         out.push('"');
         let _ = write!(out, "{value}");

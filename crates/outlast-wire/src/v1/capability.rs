@@ -84,7 +84,7 @@ fn tasks(capabilities: RawRef<'_>) -> Option<RawRef<'_>> {
 }
 
 fn flag(tasks: RawRef<'_>, path: &[&str]) -> bool {
-    object::find(tasks, path).is_some_and(|flag| flag.is_object() || flag.truth() == Some(true))
+    object::find(tasks, path).is_some_and(|flag| flag.is_object() || flag.boolean() == Some(true))
 }
 
 fn declare(

@@ -36,7 +36,7 @@ impl<'a> ToolCall<'a> {
     }
 
     /// The request for a task, as [`TaskRequest::read`] returns it.
-    pub fn wish(&self) -> Result<Option<TaskRequest>, ErrorObject> {
+    pub fn task_request(&self) -> Result<Option<TaskRequest>, ErrorObject> {
         TaskRequest::of(self.task)
     }
 
@@ -88,8 +88,8 @@ impl TaskRequest {
 }
 
 /// Returns `params` with a request for a task.
-pub fn augment(params: RawRef<'_>, wish: TaskRequest) -> Result<Raw, NotAnObject> {
-    object::set(params, &["task"], wish.to_raw().borrow())
+pub fn augment(params: RawRef<'_>, task_request: TaskRequest) -> Result<Raw, NotAnObject> {
+    object::set(params, &["task"], task_request.to_raw().borrow())
 }
 
 #[cfg(test)]
@@ -110,9 +110,9 @@ mod tests {
             (r#"{"task":{"ttl":0.2}}"#, Some(Some(1))),
             (r#"{"task":{"ttl":1e300}}"#, Some(Some(MAX_SAFE_INTEGER))),
         ] {
-            let wish = TaskRequest::read(Some(RawRef::parse(params).unwrap()));
+            let task_request = TaskRequest::read(Some(RawRef::parse(params).unwrap()));
             assert_eq!(
-                wish,
+                task_request,
                 Ok(expected.map(|ttl_ms| TaskRequest { ttl_ms })),
                 "{params}"
             );
@@ -133,7 +133,11 @@ mod tests {
             let name = call.as_ref().map(|call| call.name.clone());
             assert_eq!(name, crate::tool::called(params), "{params:?}");
             let Some(call) = call else { continue };
-            assert_eq!(call.wish(), TaskRequest::read(Some(params)), "{params:?}");
+            assert_eq!(
+                call.task_request(),
+                TaskRequest::read(Some(params)),
+                "{params:?}"
+            );
             let token = meta::progress_token(params);
             assert_eq!(call.progress_token(), token, "{params:?}");
         }
@@ -156,9 +160,12 @@ mod tests {
     #[test]
     fn a_task_request_reads_back() {
         let params = RawRef::parse(r#"{"name":"x"}"#).unwrap();
-        for wish in [TaskRequest::default(), TaskRequest { ttl_ms: Some(7) }] {
-            let with = augment(params, wish).unwrap();
-            assert_eq!(TaskRequest::read(Some(with.borrow())), Ok(Some(wish)));
+        for task_request in [TaskRequest::default(), TaskRequest { ttl_ms: Some(7) }] {
+            let with = augment(params, task_request).unwrap();
+            assert_eq!(
+                TaskRequest::read(Some(with.borrow())),
+                Ok(Some(task_request))
+            );
         }
     }
 }

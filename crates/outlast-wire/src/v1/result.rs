@@ -11,7 +11,7 @@ pub fn payload_result(result: RawRef<'_>, task: &str) -> Result<Raw, NotAnObject
     match object::pick(result, ["resultType", meta::META])? {
         // Most results have neither: the mark is inserted at the start, and the rest is copied
         // once.
-        [None, None] => Ok(Raw::written_around(result.as_str().len(), |out| {
+        [None, None] => Ok(Raw::written_with_capacity(result.as_str().len(), |out| {
             let mut fields = Fields::begin(out);
             fields.nested(meta::META, |out| {
                 let mut fields = Fields::begin(out);

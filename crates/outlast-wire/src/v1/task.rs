@@ -28,9 +28,9 @@ pub fn write_task(out: &mut String, view: &TaskView<'_>) {
     if let Some(message) = view.message {
         fields.text("statusMessage", message);
     }
-    fields.moment("createdAt", view.created);
+    fields.timestamp("createdAt", view.created);
     // V1-LIFE-9: never before the creation.
-    fields.moment("lastUpdatedAt", view.updated.max(view.created));
+    fields.timestamp("lastUpdatedAt", view.updated.max(view.created));
     match view.ttl_ms {
         Some(ttl) => fields.number("ttl", ttl.min(MAX_SAFE_INTEGER)),
         // V1-TTL-4: unlimited is written as null, not omitted.

@@ -63,7 +63,7 @@ impl CacheScope {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::v2::Finish;
+    use crate::v2::ResultMembers;
 
     #[test]
     fn a_hint_reads_back_and_an_invalid_one_is_stale_and_private() {
@@ -71,9 +71,9 @@ mod tests {
             ttl_ms: 5,
             scope: CacheScope::Public,
         };
-        let finish = Finish {
+        let finish = ResultMembers {
             cache: Some(hint),
-            ..Finish::default()
+            ..ResultMembers::default()
         };
         let result = finish.apply(RawRef::parse(r#"{"tools":[]}"#).unwrap());
         let result = result.unwrap();

@@ -3,9 +3,9 @@
 use crate::envelope::Id;
 use crate::json::write::Fields;
 use crate::meta;
-use crate::neutral::{AskView, Ending, Phase, TaskView};
+use crate::neutral::{Ending, InputRequestView, Phase, TaskView};
 use crate::raw::{Raw, RawRef};
-use crate::v2::ask::write_asks;
+use crate::v2::input::write_input_requests;
 use crate::v2::result::{inlined, modern_error};
 use crate::v2::task::write_fields;
 
@@ -23,14 +23,14 @@ pub enum Unwritable {
 /// The response to `tasks/get`: `complete` whatever the status (V2-RT-3), with the input requests
 /// while the task awaits input (V2-GET-2) and the outcome once it has one (V2-GET-3, V2-GET-5).
 ///
-/// `outcome` is the unparsed result or error; `asks` are all outstanding input requests. Each is
+/// `outcome` is the unparsed result or error; `input_requests` are all outstanding input requests. Each is
 /// used only in its phase.
 pub fn get_result(
     view: &TaskView<'_>,
     outcome: Option<&Raw>,
-    asks: &[AskView<'_>],
+    input_requests: &[InputRequestView<'_>],
 ) -> Result<Raw, Unwritable> {
-    write_detailed(view, outcome, asks, |fields| {
+    write_detailed(view, outcome, input_requests, |fields| {
         fields.text("resultType", "complete");
     })
 }
@@ -40,10 +40,10 @@ pub fn get_result(
 pub fn notification_params(
     view: &TaskView<'_>,
     outcome: Option<&Raw>,
-    asks: &[AskView<'_>],
+    input_requests: &[InputRequestView<'_>],
     subscription: &Id,
 ) -> Result<Raw, Unwritable> {
-    write_detailed(view, outcome, asks, |fields| {
+    write_detailed(view, outcome, input_requests, |fields| {
         fields.nested(meta::META, |out| {
             let mut fields = Fields::begin(out);
             fields.plain(meta::SUBSCRIPTION_ID, subscription);
@@ -55,7 +55,7 @@ pub fn notification_params(
 fn write_detailed(
     view: &TaskView<'_>,
     outcome: Option<&Raw>,
-    asks: &[AskView<'_>],
+    input_requests: &[InputRequestView<'_>],
     head: impl FnOnce(&mut Fields<'_>),
 ) -> Result<Raw, Unwritable> {
     let outcome = || outcome.map(Raw::borrow).ok_or(Unwritable::NoOutcome);
@@ -73,12 +73,14 @@ fn write_detailed(
         Phase::Working | Phase::AwaitingInput | Phase::Ended(Ending::Cancelled) => None,
     };
     let room = payload.map_or(0, |(_, body)| body.as_str().len());
-    Ok(Raw::written_around(room, |out| {
+    Ok(Raw::written_with_capacity(room, |out| {
         let mut fields = Fields::begin(out);
         head(&mut fields);
         write_fields(&mut fields, view);
         if view.phase == Phase::AwaitingInput {
-            fields.nested("inputRequests", |out| write_asks(out, asks));
+            fields.nested("inputRequests", |out| {
+                write_input_requests(out, input_requests)
+            });
         }
         if let Some((name, body)) = payload {
             fields.json(name, body.as_str());
@@ -97,7 +99,7 @@ mod tests {
     fn each_phase_inlines_its_own_payload_and_no_other() {
         let result = raw(r#"{"content":[],"isError":true}"#);
         let error = raw(r#"{"code":-32603,"message":"no","x":[1.0]}"#);
-        let asks = [AskView {
+        let input_requests = [InputRequestView {
             key: "k",
             method: "roots/list",
             params: None,
@@ -124,7 +126,7 @@ mod tests {
             ),
             (Phase::Ended(Ending::Cancelled), &result, None),
         ] {
-            let got = get_result(&view(phase), Some(outcome), &asks).unwrap();
+            let got = get_result(&view(phase), Some(outcome), &input_requests).unwrap();
             assert_eq!(
                 find(got.borrow(), &["resultType"]).unwrap().as_str(),
                 "\"complete\""

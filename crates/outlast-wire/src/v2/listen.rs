@@ -38,11 +38,11 @@ impl Filter {
             .and_then(|params| pick(params, ["notifications"]).ok()?[0])
             .and_then(|filter| pick(filter, names).ok())
             .ok_or_else(|| invalid_params("`notifications` must be an object"))?;
-        let wanted = |flag: Option<RawRef<'_>>| flag.and_then(RawRef::truth) == Some(true);
+        let requested = |flag: Option<RawRef<'_>>| flag.and_then(RawRef::boolean) == Some(true);
         Ok(Self {
-            tools_list_changed: wanted(tools),
-            prompts_list_changed: wanted(prompts),
-            resources_list_changed: wanted(resources),
+            tools_list_changed: requested(tools),
+            prompts_list_changed: requested(prompts),
+            resources_list_changed: requested(resources),
             resource_subscriptions: texts(uris, "resourceSubscriptions")?.unwrap_or_default(),
             task_ids: texts(tasks, "taskIds")?,
         })
@@ -50,12 +50,12 @@ impl Filter {
 
     fn write(&self, out: &mut String) {
         let mut fields = Fields::begin(out);
-        for (name, wanted) in [
+        for (name, requested) in [
             ("toolsListChanged", self.tools_list_changed),
             ("promptsListChanged", self.prompts_list_changed),
             ("resourcesListChanged", self.resources_list_changed),
         ] {
-            if wanted {
+            if requested {
                 fields.plain(name, true);
             }
         }

@@ -21,4 +21,4 @@ pub const ACKNOWLEDGED: &str = "notifications/subscriptions/acknowledged";
 pub const MULTI_ROUND_TRIP: [&str; 3] = [tool::CALL, method::PROMPTS_GET, method::RESOURCES_READ];
 
 /// The methods of input requests (V2-MRTR-3).
-pub const ASKABLE: [&str; 3] = [method::ELICIT, method::CREATE_MESSAGE, method::ROOTS_LIST];
+pub const INPUT_METHODS: [&str; 3] = [method::ELICIT, method::CREATE_MESSAGE, method::ROOTS_LIST];

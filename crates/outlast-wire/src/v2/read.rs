@@ -6,7 +6,7 @@ use crate::object::pick;
 use crate::peer::{NotATask, PeerTask};
 use crate::raw::{Raw, RawRef};
 use crate::status::Status;
-use crate::v2::ask::{Ask, read_asks};
+use crate::v2::input::{InputRequestEntry, read_input_requests};
 
 /// A task with its outcome or its input requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,7 +23,7 @@ pub enum Payload {
     /// None: it works, was cancelled, or the peer omitted the payload.
     Nothing,
     /// Its input requests.
-    Asks(Vec<Ask>),
+    InputRequests(Vec<InputRequestEntry>),
     /// Its result, not parsed.
     Result(Raw),
     /// Its error, not parsed.
@@ -38,14 +38,16 @@ pub fn read_created(result: RawRef<'_>) -> Result<PeerTask, NotATask> {
 /// Reads a `tasks/get` result or the params of a task notification.
 pub fn read_detailed(result: RawRef<'_>) -> Result<DetailedTask, NotATask> {
     let task = read_created(result)?;
-    let [asks, outcome, error] =
+    let [input_requests, outcome, error] =
         pick(result, ["inputRequests", "result", "error"]).map_err(|_| NotATask::Shape)?;
     let kept = |value: Option<RawRef<'_>>| {
         let object = value.filter(|value| value.is_object());
         object.map(RawRef::to_raw)
     };
     let payload = match task.status {
-        Status::InputRequired => asks.and_then(read_asks).map(Payload::Asks),
+        Status::InputRequired => input_requests
+            .and_then(read_input_requests)
+            .map(Payload::InputRequests),
         Status::Completed => kept(outcome).map(Payload::Result),
         Status::Failed => kept(error).map(Payload::Error),
         Status::Working | Status::Cancelled => None,

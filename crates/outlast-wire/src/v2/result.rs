@@ -28,7 +28,7 @@ impl ResultType {
     pub fn of(result: RawRef<'_>) -> Self {
         match object::find(result, &["resultType"]) {
             None => Self::Complete,
-            Some(word) => match &*word.spelling() {
+            Some(word) => match &*word.text_or_json() {
                 "complete" => Self::Complete,
                 "task" => Self::Task,
                 "input_required" => Self::InputRequired,
@@ -45,7 +45,7 @@ pub fn ack() -> Raw {
 
 /// The members that a server adds to a result, all in one copy.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Finish<'a> {
+pub struct ResultMembers<'a> {
     /// Whether `resultType` is always set to complete. Otherwise it is set only if absent
     /// (V2-BASE-4).
     pub complete: bool,
@@ -55,7 +55,7 @@ pub struct Finish<'a> {
     pub info: Option<RawRef<'a>>,
 }
 
-impl Finish<'_> {
+impl ResultMembers<'_> {
     /// Returns `result` with these members.
     pub fn apply(&self, result: RawRef<'_>) -> Result<Raw, NotAnObject> {
         let names = ["resultType", meta::META, "ttlMs", "cacheScope"];
@@ -91,7 +91,7 @@ impl Finish<'_> {
         }
         // Most results have none of these members: the new ones are inserted at the start, and the
         // rest is copied once.
-        Ok(Raw::written_around(result.as_str().len(), |out| {
+        Ok(Raw::written_with_capacity(result.as_str().len(), |out| {
             let mut fields = Fields::begin(out);
             if types {
                 fields.json("resultType", COMPLETE.as_str());
@@ -179,9 +179,9 @@ mod tests {
             r#"{"_meta":{"k":1},"x":2}"#,
             r#"{"x":2,"resultType":"input_required","_meta":{}}"#,
         ] {
-            let finish = Finish {
+            let finish = ResultMembers {
                 info: Some(info),
-                ..Finish::default()
+                ..ResultMembers::default()
             };
             let signed = finish.apply(RawRef::scanned(result)).unwrap();
             let mut expected: serde_json::Value = serde_json::from_str(result).unwrap();
@@ -192,13 +192,17 @@ mod tests {
             let signed: serde_json::Value = serde_json::from_str(signed.as_str()).unwrap();
             assert_eq!(signed, expected, "{result}");
         }
-        assert!(Finish::default().apply(RawRef::scanned("[]")).is_err());
+        assert!(
+            ResultMembers::default()
+                .apply(RawRef::scanned("[]"))
+                .is_err()
+        );
     }
 
     /// V2-BASE-4, V2-CACHE-1, V2-META-6.
     #[test]
     fn a_result_of_a_backend_is_finished_in_one_copy() {
-        let finish = Finish {
+        let finish = ResultMembers {
             complete: true,
             cache: Some(CacheHint {
                 ttl_ms: 9,

@@ -35,8 +35,8 @@ pub(super) fn write_fields(fields: &mut Fields<'_>, view: &TaskView<'_>) {
     if let Some(message) = view.message {
         fields.text("statusMessage", message);
     }
-    fields.moment("createdAt", view.created);
-    fields.moment("lastUpdatedAt", view.updated.max(view.created));
+    fields.timestamp("createdAt", view.created);
+    fields.timestamp("lastUpdatedAt", view.updated.max(view.created));
     match view.ttl_ms {
         Some(ttl) => fields.number("ttlMs", ttl.min(MAX_SAFE_INTEGER)),
         None => fields.json("ttlMs", "null"),

@@ -6,7 +6,7 @@ use crate::json::write::Fields;
 use crate::object::pick;
 use crate::params::task_id;
 use crate::raw::{Raw, RawRef};
-use crate::v2::ask::{Answer, read_answers, write_answers};
+use crate::v2::input::{InputResponseEntry, read_input_responses, write_input_responses};
 
 /// The params of `tasks/update`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -14,27 +14,32 @@ pub struct Update {
     /// The task.
     pub task: String,
     /// The input responses, not parsed and not validated.
-    pub answers: Vec<Answer>,
+    pub input_responses: Vec<InputResponseEntry>,
 }
 
 impl Update {
     /// Reads the params. Both members are required (V2-UPD-7, V2-UPD-18).
     pub fn read(params: Option<RawRef<'_>>) -> Result<Self, ErrorObject> {
         let task = task_id(params)?.into_owned();
-        let answers = params
+        let input_responses = params
             .and_then(|params| pick(params, ["inputResponses"]).ok()?[0])
-            .and_then(read_answers)
+            .and_then(read_input_responses)
             .ok_or_else(|| invalid_params("`inputResponses` must be an object"))?;
-        Ok(Self { task, answers })
+        Ok(Self {
+            task,
+            input_responses,
+        })
     }
 }
 
-/// The params that send `answers` to `task`.
-pub fn update_params(task: &str, answers: &[Answer]) -> Raw {
+/// The params that send `input_responses` to `task`.
+pub fn update_params(task: &str, input_responses: &[InputResponseEntry]) -> Raw {
     Raw::written(|out| {
         let mut fields = Fields::begin(out);
         fields.text("taskId", task);
-        fields.nested("inputResponses", |out| write_answers(out, answers));
+        fields.nested("inputResponses", |out| {
+            write_input_responses(out, input_responses)
+        });
         fields.end();
     })
 }
@@ -47,17 +52,17 @@ mod tests {
     #[test]
     fn an_update_reads_back() {
         let result = Raw::parse(r#"{"action":"decline"}"#.into()).unwrap();
-        let answers = vec![Answer {
+        let input_responses = vec![InputResponseEntry {
             key: "k".into(),
             result,
         }];
-        let params = update_params("t", &answers);
+        let params = update_params("t", &input_responses);
         let read = Update::read(Some(params.borrow())).unwrap();
         assert_eq!(
             read,
             Update {
                 task: "t".into(),
-                answers
+                input_responses
             }
         );
     }

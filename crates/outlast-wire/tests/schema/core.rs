@@ -1,13 +1,13 @@
 //! The protocol around V2 tasks, against the schema of 2026-07-28.
 
 use outlast_wire::envelope::{ErrorObject, Id, write};
-use outlast_wire::v2::{CacheHint, CacheScope, Finish, Retry};
+use outlast_wire::v2::{CacheHint, CacheScope, ResultMembers, Retry};
 use outlast_wire::{codes, tool, v2, version};
 
 use crate::official::Schemas;
 use crate::samples::{
-    answers, asks, error, filters, info, modern, questions, raw, request, shared_errors,
-    shared_notifications, tool_result,
+    error, filters, info, input_requests, input_responses, modern, questions, raw, request,
+    shared_errors, shared_notifications, tool_result,
 };
 
 #[test]
@@ -38,18 +38,18 @@ fn every_v2_shape_fits_the_schema_of_2026_07_28() {
         request(tool::CALL, &modern(&raw(r#"{"name":"x"}"#))),
     ));
     let retry = Retry {
-        answers: answers(),
+        input_responses: input_responses(),
         state: Some("s".into()),
     };
     let retry = v2::retry_params(modern(&raw(r#"{"name":"x"}"#)).borrow(), &retry).unwrap();
     shapes.push(("CallToolRequest", request(tool::CALL, &retry)));
     let questions = questions();
-    for (asks, state) in [
-        (asks(&questions), None),
-        (asks(&questions), Some("s")),
+    for (input_requests, state) in [
+        (input_requests(&questions), None),
+        (input_requests(&questions), Some("s")),
         (vec![], Some("s")),
     ] {
-        let result = v2::input_required_result(&asks, state).unwrap();
+        let result = v2::input_required_result(&input_requests, state).unwrap();
         shapes.push(("InputRequiredResult", result));
     }
     for filter in filters() {
@@ -67,7 +67,7 @@ fn every_v2_shape_fits_the_schema_of_2026_07_28() {
         v2::listen_result(&Id::text("l")),
     ));
     let tools = raw(r#"{"tools":[{"name":"x","inputSchema":{"type":"object"}}]}"#);
-    let mut finish = Finish {
+    let mut finish = ResultMembers {
         complete: true,
         cache: Some(cache),
         info: Some(info.borrow()),

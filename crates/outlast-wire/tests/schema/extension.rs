@@ -6,7 +6,8 @@ use serde_json::Value;
 
 use crate::official::Schemas;
 use crate::samples::{
-    answers, asks, filters, modern, outcome, questions, raw, request, tool_result, views,
+    filters, input_requests, input_responses, modern, outcome, questions, raw, request,
+    tool_result, views,
 };
 
 #[test]
@@ -16,13 +17,14 @@ fn every_v2_shape_fits_the_schema_of_the_extension() {
     for view in views() {
         shapes.push(("CreateTaskResult", v2::create_result(&view)));
         let (outcome, questions) = (outcome(&view), questions());
-        let asks = asks(&questions);
+        let input_requests = input_requests(&questions);
         shapes.push((
             "GetTaskResult",
-            v2::get_result(&view, Some(&outcome), &asks).unwrap(),
+            v2::get_result(&view, Some(&outcome), &input_requests).unwrap(),
         ));
         for id in [Id::from(0), Id::text("listen")] {
-            let params = v2::notification_params(&view, Some(&outcome), &asks, &id).unwrap();
+            let params =
+                v2::notification_params(&view, Some(&outcome), &input_requests, &id).unwrap();
             shapes.push(("TaskStatusNotificationParams", params.clone()));
             let message = write::notification(v2::method::TASKS, Some(params.borrow()));
             shapes.push(("TaskStatusNotification", raw(&message)));
@@ -30,7 +32,7 @@ fn every_v2_shape_fits_the_schema_of_the_extension() {
     }
     shapes.push(("UpdateTaskResult", v2::ack()));
     shapes.push(("CancelTaskResult", v2::ack()));
-    let update = modern(&v2::update_params("t", &answers()));
+    let update = modern(&v2::update_params("t", &input_responses()));
     shapes.push(("UpdateTaskRequest", request(v2::method::UPDATE, &update)));
     let naming = modern(&params::naming("t"));
     shapes.push(("GetTaskRequest", request(v2::method::GET, &naming)));
@@ -41,7 +43,9 @@ fn every_v2_shape_fits_the_schema_of_the_extension() {
     shapes.push(("ClientTaskCapabilityEnvelope", v2::required_capability()));
     shapes.push((
         "CallToolResult",
-        v2::Finish::default().apply(tool_result().borrow()).unwrap(),
+        v2::ResultMembers::default()
+            .apply(tool_result().borrow())
+            .unwrap(),
     ));
     for filter in filters() {
         let notifications: Value = v2::listen_params(&filter).open().unwrap();
@@ -50,12 +54,12 @@ fn every_v2_shape_fits_the_schema_of_the_extension() {
         shapes.push(("TaskSubscriptionAcknowledgedNotifications", notifications));
     }
     let questions = questions();
-    for (asks, state) in [
-        (asks(&questions), None),
-        (asks(&questions), Some("s")),
+    for (input_requests, state) in [
+        (input_requests(&questions), None),
+        (input_requests(&questions), Some("s")),
         (vec![], Some("s")),
     ] {
-        let result = v2::input_required_result(&asks, state).unwrap();
+        let result = v2::input_required_result(&input_requests, state).unwrap();
         shapes.push(("InputRequiredCallToolResult", result));
     }
     schemas.accept(&shapes);

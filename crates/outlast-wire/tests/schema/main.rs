@@ -5,9 +5,9 @@
     reason = "helpers of tests, which clippy does not see as tests"
 )]
 
-mod broken;
 mod core;
 mod extension;
+mod invalid;
 mod official;
 mod samples;
 mod v1_shapes;

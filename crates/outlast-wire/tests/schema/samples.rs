@@ -2,9 +2,9 @@
 
 use outlast_wire::envelope::{ErrorObject, Id, write};
 use outlast_wire::log::{self, Level, Log};
-use outlast_wire::neutral::{AskView, Ending, Phase, TaskView};
+use outlast_wire::neutral::{Ending, InputRequestView, Phase, TaskView};
 use outlast_wire::notice::{self, Progress};
-use outlast_wire::v2::{self, Answer, Filter};
+use outlast_wire::v2::{self, Filter, InputResponseEntry};
 use outlast_wire::{Raw, RawRef, Timestamp, codes, version};
 
 pub(crate) fn views() -> Vec<TaskView<'static>> {
@@ -63,20 +63,21 @@ pub(crate) fn questions() -> Vec<(&'static str, &'static str, Option<Raw>)> {
     ]
 }
 
-pub(crate) fn asks<'a>(
+pub(crate) fn input_requests<'a>(
     questions: &'a [(&'static str, &'static str, Option<Raw>)],
-) -> Vec<AskView<'a>> {
-    let view = |(key, method, params): &'a (&'static str, &'static str, Option<Raw>)| AskView {
-        key,
-        method,
-        params: params.as_ref(),
-    };
+) -> Vec<InputRequestView<'a>> {
+    let view =
+        |(key, method, params): &'a (&'static str, &'static str, Option<Raw>)| InputRequestView {
+            key,
+            method,
+            params: params.as_ref(),
+        };
     questions.iter().map(view).collect()
 }
 
-pub(crate) fn answers() -> Vec<Answer> {
+pub(crate) fn input_responses() -> Vec<InputResponseEntry> {
     let result = raw(r#"{"action":"accept","content":{"b":"main"}}"#);
-    vec![Answer {
+    vec![InputResponseEntry {
         key: "a".into(),
         result,
     }]

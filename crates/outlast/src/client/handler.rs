@@ -95,7 +95,7 @@ pub fn accept(content: Option<Value>) -> InputResponse {
 /// The response if the user declines: a result for an elicitation (V1-ELIC-7), an error for any
 /// other kind (V1-SAMP-4, S0-75).
 pub fn decline(kind: InputKind) -> InputResponse {
-    let error = |message| refused(&ErrorObject::new(codes::REFUSED_BY_PERSON, message));
+    let error = |message| refused(&ErrorObject::new(codes::DECLINED_BY_USER, message));
     match kind {
         InputKind::ElicitForm | InputKind::ElicitUrl => result(&json!({ "action": "decline" })),
         InputKind::Sample | InputKind::SampleWithTools => error("User declined sampling request"),

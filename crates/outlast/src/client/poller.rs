@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use outlast_engine::{ErrorCode, Outcome};
-use outlast_wire::v2::Answer;
+use outlast_wire::v2::InputResponseEntry;
 use outlast_wire::{PeerTask, Raw, Status, codes};
 use tokio::time::Instant;
 
@@ -45,7 +45,7 @@ pub(super) struct TaskPoller {
     /// When to send `tasks/result` again if the early one has no response.
     refetch_at: Option<Instant>,
     cancel: Option<Work<Option<PeerTask>>>,
-    update: Option<Work<Vec<Answer>>>,
+    update: Option<Work<Vec<InputResponseEntry>>>,
     /// How often the result of an ended task could not be fetched.
     fetch_failures: u32,
     /// How often in a row input responses were refused.
@@ -443,7 +443,7 @@ impl TaskPoller {
         }));
     }
 
-    fn updated(&mut self, updated: Result<Vec<Answer>, Error>) -> Option<PollEnd> {
+    fn updated(&mut self, updated: Result<Vec<InputResponseEntry>, Error>) -> Option<PollEnd> {
         match updated {
             Ok(answers) => {
                 self.update_failures = 0;

@@ -3,7 +3,7 @@
 //! [`PendingResponse`] until its response arrives.
 
 use outlast_engine::InputResponse;
-use outlast_wire::envelope::{self, Id, Message, Sort, write};
+use outlast_wire::envelope::{self, Id, MalformedKind, Message, write};
 use outlast_wire::{Raw, RawRef, codes, notice, v1, version};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -255,7 +255,7 @@ impl RpcChannel {
     ) {
         let message = match Message::parse(line, &passed_on()) {
             Ok(message) => message,
-            Err(malformed) if malformed.sort == Sort::Answer => {
+            Err(malformed) if malformed.kind == MalformedKind::Response => {
                 if let Some(id) = &malformed.id {
                     self.pending
                         .complete(id, Err(Error::Malformed(malformed.to_string())));

@@ -1,6 +1,6 @@
 //! A server's report of a task, from a create result, a poll or a notification.
 
-use outlast_wire::v2::{Ask, DetailedTask, Payload};
+use outlast_wire::v2::{DetailedTask, InputRequestEntry, Payload};
 use outlast_wire::{PeerTask, Raw};
 
 /// A server's report of a task.
@@ -17,7 +17,7 @@ pub(crate) enum ReportPayload {
     FetchSeparately,
     /// No payload: the task works or was cancelled, or the report has only the task.
     None,
-    InputRequests(Vec<Ask>),
+    InputRequests(Vec<InputRequestEntry>),
     Result(Raw),
     Error(Raw),
 }
@@ -46,7 +46,7 @@ impl From<DetailedTask> for TaskReport {
             task: detailed.task,
             payload: match detailed.payload {
                 Payload::Nothing => ReportPayload::None,
-                Payload::Asks(asks) => ReportPayload::InputRequests(asks),
+                Payload::InputRequests(asks) => ReportPayload::InputRequests(asks),
                 Payload::Result(result) => ReportPayload::Result(result),
                 Payload::Error(error) => ReportPayload::Error(error),
             },

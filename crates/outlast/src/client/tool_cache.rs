@@ -5,7 +5,7 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use outlast_engine::Outcome;
-use outlast_wire::headers::{self, BadAnnotation, HeaderParam};
+use outlast_wire::headers::{self, HeaderParam, InvalidAnnotation};
 use outlast_wire::v1::{TaskSupport, task_support};
 use outlast_wire::v2::CacheHint;
 use outlast_wire::{Raw, RawRef, object, params, tool};
@@ -167,7 +167,7 @@ fn is_usable(tool: &ToolInfo) -> bool {
 }
 
 /// The parameters of a tool that are mirrored in headers (V2-PARAM-1).
-pub(crate) fn header_params(tool: &ToolInfo) -> Result<Vec<HeaderParam>, BadAnnotation> {
+pub(crate) fn header_params(tool: &ToolInfo) -> Result<Vec<HeaderParam>, InvalidAnnotation> {
     match object::find(tool.raw.borrow(), &["inputSchema"]) {
         Some(schema) => headers::annotations(schema),
         None => Ok(Vec::new()),

@@ -15,7 +15,7 @@ use outlast_engine::{
     Clock, ErrorCode, InputKey, InputResponse, Origin, Outcome, RetryClass, SystemClock,
 };
 use outlast_wire::envelope::{ErrorObject, Id};
-use outlast_wire::v2::{Ask, InputRequired};
+use outlast_wire::v2::{InputRequestEntry, InputRequired};
 use outlast_wire::{PeerTask, Raw, Status, Timestamp, codes};
 use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
@@ -124,7 +124,7 @@ impl Debug for Rounds {
 #[async_trait]
 impl RoundRecorder for Rounds {
     async fn round_started(&self, round: &InputRequired) {
-        let asks = round.asks.iter().cloned();
+        let asks = round.input_requests.iter().cloned();
         let asks = asks.map(|ask| (ask.key, ask.method, ask.params));
         let place = Place {
             round: Some(Asked {
@@ -355,13 +355,13 @@ impl Upstream {
 
 impl From<Asked> for InputRequired {
     fn from(asked: Asked) -> Self {
-        let ask = |(key, method, params)| Ask {
+        let ask = |(key, method, params)| InputRequestEntry {
             key,
             method,
             params,
         };
         Self {
-            asks: asked.asks.into_iter().map(ask).collect(),
+            input_requests: asked.asks.into_iter().map(ask).collect(),
             state: asked.state,
         }
     }

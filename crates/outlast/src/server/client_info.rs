@@ -75,7 +75,7 @@ impl ClientInfo {
 }
 
 fn is_declared(value: RawRef<'_>) -> bool {
-    value.is_object() || value.truth() == Some(true)
+    value.is_object() || value.boolean() == Some(true)
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use outlast_wire::envelope::AnsweredId;
+use outlast_wire::envelope::ResponseIdFinder;
 use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::sync::mpsc;
 
@@ -53,7 +53,7 @@ async fn too_large(
     start: Vec<u8>,
     limit: u64,
 ) -> Result<Option<Incoming>, LinkError> {
-    let mut answered = AnsweredId::default();
+    let mut answered = ResponseIdFinder::default();
     answered.take(&start);
     let mut bytes = start.len() as u64;
     drop(start);

@@ -4,7 +4,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use outlast_wire::envelope::{Limits, Message, Sort, write};
+use outlast_wire::envelope::{Limits, MalformedKind, Message, write};
 use outlast_wire::{notice, v2};
 use tokio::io::{
     AsyncBufRead, AsyncBufReadExt, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader,
@@ -137,7 +137,7 @@ async fn read_lines(
             Ok(Message::Notification(notification)) => session.notification(&notification),
             Ok(Message::Response(response)) => session.handle_response(response).await,
             // A broken answer is not answered.
-            Err(malformed) if malformed.sort == Sort::Answer => {}
+            Err(malformed) if malformed.kind == MalformedKind::Response => {}
             Err(malformed) => {
                 let error = malformed.to_error().to_raw();
                 session

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use outlast_engine::{InputKind, InputKinds, InputResponse};
 use outlast_wire::envelope::ErrorObject;
-use outlast_wire::v2::Ask;
+use outlast_wire::v2::InputRequestEntry;
 use outlast_wire::version::Era;
 use outlast_wire::{Raw, RawRef, codes};
 
@@ -47,7 +47,10 @@ impl InputDispatcher {
     }
 
     /// The kind of an input request, or why it cannot be dispatched.
-    pub(crate) fn validate(&self, input_request: &Ask) -> Result<InputKind, InputRefusal> {
+    pub(crate) fn validate(
+        &self,
+        input_request: &InputRequestEntry,
+    ) -> Result<InputKind, InputRefusal> {
         let kind = validate_request(
             &input_request.method,
             input_request.params.as_ref(),
@@ -65,7 +68,7 @@ impl InputDispatcher {
     /// Dispatches an input request and returns its result (V2-UPD-7).
     pub(crate) async fn dispatch(
         &self,
-        input_request: Ask,
+        input_request: InputRequestEntry,
         task: Option<String>,
     ) -> Result<Raw, InputRefusal> {
         let kind = self.validate(&input_request)?;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use outlast_wire::v2::{self, Ask, InputRequired, Retry};
+use outlast_wire::v2::{self, InputRequestEntry, InputRequired, Retry};
 use outlast_wire::{Raw, RawRef};
 use tokio::task::JoinSet;
 
@@ -22,7 +22,7 @@ impl InputRounds {
     /// Counts a round; fails if there are too many (V2-MRTR-12).
     pub(crate) fn record_round(&mut self, round: &InputRequired) -> Result<(), Error> {
         self.count += 1;
-        self.unchanged = match (round.asks.is_empty(), self.unchanged.take()) {
+        self.unchanged = match (round.input_requests.is_empty(), self.unchanged.take()) {
             (false, _) => None,
             (true, Some((state, times))) if state == round.state => Some((state, times + 1)),
             (true, _) => Some((round.state.clone(), 1)),
@@ -31,7 +31,7 @@ impl InputRounds {
             .unchanged
             .as_ref()
             .is_some_and(|(_, times)| *times > MAX_UNCHANGED);
-        let many = round.asks.len();
+        let many = round.input_requests.len();
         if many > MAX_OPEN_INPUTS {
             return Err(Error::Malformed(
                 InputProtocolError::TooMany(many).to_string(),
@@ -55,11 +55,11 @@ impl InputRounds {
         first: RawRef<'_>,
         round: InputRequired,
     ) -> Result<Raw, InputRefusal> {
-        if round.asks.is_empty() {
+        if round.input_requests.is_empty() {
             tokio::time::sleep(UNCHANGED_DELAY * self.count).await;
         }
         let retry = Retry {
-            answers: responses(dispatcher, round.asks).await?,
+            input_responses: responses(dispatcher, round.input_requests).await?,
             state: round.state,
         };
         let params = v2::retry_params(first, &retry);
@@ -73,8 +73,8 @@ impl InputRounds {
 /// All responses, or the first refusal. After a refusal the other input requests are withdrawn.
 async fn responses(
     dispatcher: &InputDispatcher,
-    asks: Vec<Ask>,
-) -> Result<Vec<v2::Answer>, InputRefusal> {
+    asks: Vec<InputRequestEntry>,
+) -> Result<Vec<v2::InputResponseEntry>, InputRefusal> {
     // If one of them is invalid, none is dispatched.
     for input_request in &asks {
         dispatcher.validate(input_request)?;
@@ -85,7 +85,7 @@ async fn responses(
         asking.spawn(async move {
             let key = input_request.key.clone();
             let result = dispatcher.dispatch(input_request, None).await?;
-            Ok(v2::Answer { key, result })
+            Ok(v2::InputResponseEntry { key, result })
         });
     }
     let mut answers = Vec::new();
@@ -113,13 +113,13 @@ mod tests {
     use super::*;
 
     fn round(key: Option<&str>, state: Option<&str>) -> InputRequired {
-        let input_request = |key: &str| Ask {
+        let input_request = |key: &str| InputRequestEntry {
             key: key.into(),
             method: "roots/list".into(),
             params: None,
         };
         InputRequired {
-            asks: key.into_iter().map(input_request).collect(),
+            input_requests: key.into_iter().map(input_request).collect(),
             state: state.map(Into::into),
         }
     }

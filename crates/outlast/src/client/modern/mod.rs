@@ -304,7 +304,7 @@ impl Conversation {
     pub(crate) async fn update(
         &self,
         task: &str,
-        answers: &[v2::Answer],
+        answers: &[v2::InputResponseEntry],
         timeout: Duration,
     ) -> Result<(), Error> {
         let params = v2::update_params(task, answers);

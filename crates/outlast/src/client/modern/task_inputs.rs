@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use outlast_wire::v2::{Answer, Ask};
+use outlast_wire::v2::{InputRequestEntry, InputResponseEntry};
 use outlast_wire::{Raw, RawRef};
 use serde_json::Value;
 use tokio::task::{AbortHandle, JoinSet};
@@ -29,7 +29,7 @@ pub(crate) enum OnInvalid {
 }
 
 struct TrackedInput {
-    input_request: Ask,
+    input_request: InputRequestEntry,
     state: InputState,
 }
 
@@ -67,7 +67,10 @@ impl TaskInputs {
 
     /// Sets the input requests that the server waits for. New ones are dispatched, missing ones are
     /// withdrawn.
-    pub(crate) fn set_outstanding(&mut self, asks: Vec<Ask>) -> Result<(), InputProtocolError> {
+    pub(crate) fn set_outstanding(
+        &mut self,
+        asks: Vec<InputRequestEntry>,
+    ) -> Result<(), InputProtocolError> {
         if asks.len() > MAX_OPEN_INPUTS {
             return Err(InputProtocolError::TooMany(asks.len()));
         }
@@ -89,7 +92,7 @@ impl TaskInputs {
         Ok(())
     }
 
-    fn add(&mut self, input_request: Ask) {
+    fn add(&mut self, input_request: InputRequestEntry) {
         let key = input_request.key.clone();
         let ignored =
             self.on_unfit == OnInvalid::Ignore && self.dispatcher.validate(&input_request).is_err();
@@ -137,9 +140,9 @@ impl TaskInputs {
     }
 
     /// The responses that are not delivered yet.
-    pub(crate) fn ready(&self) -> Vec<Answer> {
+    pub(crate) fn ready(&self) -> Vec<InputResponseEntry> {
         let ready = |(key, input): (&String, &TrackedInput)| match &input.state {
-            InputState::Responded(result) => Some(Answer {
+            InputState::Responded(result) => Some(InputResponseEntry {
                 key: key.clone(),
                 result: result.clone(),
             }),
@@ -149,7 +152,7 @@ impl TaskInputs {
     }
 
     /// Marks these responses as delivered.
-    pub(crate) fn delivered(&mut self, answers: &[Answer]) {
+    pub(crate) fn delivered(&mut self, answers: &[InputResponseEntry]) {
         for response in answers {
             if let Some(input) = self.inputs.get_mut(&response.key) {
                 input.state = InputState::Delivered;
@@ -175,8 +178,8 @@ impl TrackedInput {
 pub(super) const MAX_OPEN_INPUTS: usize = 256;
 
 /// Whether two input requests are equal, apart from JSON formatting.
-fn same(one: &Ask, other: &Ask) -> bool {
-    let params = |input_request: &Ask| {
+fn same(one: &InputRequestEntry, other: &InputRequestEntry) -> bool {
+    let params = |input_request: &InputRequestEntry| {
         input_request
             .params
             .as_ref()

@@ -64,7 +64,7 @@ impl HandlerRunner {
                     && self.options.on_decline == OnDecline::Fails
                     && action(result.borrow()).as_deref() == Some("decline") =>
             {
-                let code = ErrorCode(codes::REFUSED_BY_PERSON);
+                let code = ErrorCode(codes::DECLINED_BY_USER);
                 Outcome::error(code, "User declined elicitation request")
             }
             InputResponse::Result(result) => Outcome::Result(result),

@@ -49,7 +49,7 @@ impl Session {
             Err(error) => return Reply::from(error),
         };
         // V1-CAP-11: without the capability, `task` is ignored.
-        let task = match tasks.then(|| tool_call.wish()).transpose() {
+        let task = match tasks.then(|| tool_call.task_request()).transpose() {
             Ok(task) => task.flatten(),
             Err(error) => return Reply::from(error),
         };

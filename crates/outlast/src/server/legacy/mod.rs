@@ -188,7 +188,7 @@ impl Session {
         request: IncomingRequest,
         stream: &ResponseStream,
     ) -> Reply {
-        let level = match Level::wanted(request.params.as_ref().map(Raw::borrow)) {
+        let level = match Level::requested(request.params.as_ref().map(Raw::borrow)) {
             Ok(level) => level,
             Err(error) => return Reply::from(error),
         };

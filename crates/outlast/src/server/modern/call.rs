@@ -37,7 +37,7 @@ pub(super) struct RequestedCall {
     /// The progress token.
     token: Option<Id>,
     /// Input responses that came with the request.
-    early_responses: Vec<v2::Answer>,
+    early_responses: Vec<v2::InputResponseEntry>,
     /// How long a caller without task support waits; `None` for no limit.
     wait_limit: Option<Duration>,
     /// The text for the model while the task runs.
@@ -162,7 +162,7 @@ impl ModernRequest {
             params,
             task: task.when,
             token,
-            early_responses: retry.answers,
+            early_responses: retry.input_responses,
             wait_limit: task.wait_limit,
             immediate: None,
         };
@@ -350,7 +350,7 @@ impl RequestedCall {
         input_responses::matching(Some(open), now)
     }
 
-    pub(super) fn take_early_responses(&mut self) -> Vec<v2::Answer> {
+    pub(super) fn take_early_responses(&mut self) -> Vec<v2::InputResponseEntry> {
         std::mem::take(&mut self.early_responses)
     }
 }

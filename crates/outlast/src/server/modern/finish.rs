@@ -1,7 +1,7 @@
 //! The only rewrite of a result on its way out: it adds the type, a cache hint and the server info.
 
 use outlast_wire::envelope::ErrorObject;
-use outlast_wire::v2::{CacheHint, CacheScope, Finish};
+use outlast_wire::v2::{CacheHint, CacheScope, ResultMembers};
 use outlast_wire::{Raw, codes, meta, method, tool, v2};
 
 use super::ModernRequest;
@@ -49,7 +49,7 @@ impl ModernRequest {
             DraftReply::Local(result) => (result, false),
             DraftReply::Backend(result) => (result, true),
         };
-        let finish = Finish {
+        let finish = ResultMembers {
             complete,
             cache: Some(CACHE).filter(|_| complete && cacheable),
             info: self.server_info().await.map(Raw::borrow),
@@ -64,9 +64,9 @@ impl ModernRequest {
             Reply::Result(result)
                 if !acknowledges && meta::value(result.borrow(), meta::SERVER_INFO).is_none() =>
             {
-                let finish = Finish {
+                let finish = ResultMembers {
                     info: self.server_info().await.map(Raw::borrow),
-                    ..Finish::default()
+                    ..ResultMembers::default()
                 };
                 apply(finish, &result)
             }
@@ -95,7 +95,7 @@ pub(super) fn acknowledges(method: &str) -> bool {
     [v2::method::UPDATE, v2::method::CANCEL].contains(&method)
 }
 
-fn apply(finish: Finish<'_>, result: &Raw) -> Reply {
+fn apply(finish: ResultMembers<'_>, result: &Raw) -> Reply {
     match finish.apply(result.borrow()) {
         Ok(result) => Reply::Result(result),
         Err(_) => Reply::from(codes::internal("the result is not an object")),

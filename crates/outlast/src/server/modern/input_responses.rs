@@ -12,7 +12,7 @@ use crate::answers;
 /// malformed response rejects all of them.
 pub(super) fn matching(
     open: Option<&Outstanding>,
-    answers: Vec<v2::Answer>,
+    answers: Vec<v2::InputResponseEntry>,
 ) -> Result<BTreeMap<InputKey, InputResponse>, ErrorObject> {
     let mut matching = BTreeMap::new();
     for answer in answers {
@@ -58,7 +58,7 @@ mod tests {
         let open = vec![(InputKey::new("k"), InputRequest::new(kind, None))];
         let open = Outstanding::new(open);
         let answers = RawRef::parse(answer).unwrap();
-        let answers = v2::read_answers(answers).unwrap();
+        let answers = v2::read_input_responses(answers).unwrap();
         matching(open.as_ref(), answers)
             .map(|matching| matching.len())
             .map_err(|error| error.code)

@@ -4,7 +4,7 @@ use outlast_engine::engine::EngineError;
 use outlast_engine::store::Snapshot;
 use outlast_engine::{Scope, TaskId};
 use outlast_wire::envelope::ErrorObject;
-use outlast_wire::neutral::AskView;
+use outlast_wire::neutral::InputRequestView;
 use outlast_wire::{Raw, RawRef, codes, params, v2};
 
 use super::finish::DraftReply;
@@ -32,7 +32,7 @@ impl ModernRequest {
     ) -> Result<DraftReply, ErrorObject> {
         let update = v2::Update::read(params)?;
         let found = self.find(&update.task).await?;
-        self.respond_to_task(&found, update.answers).await?;
+        self.respond_to_task(&found, update.input_responses).await?;
         Ok(DraftReply::Final(v2::ack()))
     }
 
@@ -40,7 +40,7 @@ impl ModernRequest {
     pub(super) async fn respond_to_task(
         &self,
         found: &Snapshot,
-        answers: Vec<v2::Answer>,
+        answers: Vec<v2::InputResponseEntry>,
     ) -> Result<(), ErrorObject> {
         let open = match found {
             Snapshot::Open(task) => task.outstanding(),
@@ -92,7 +92,7 @@ impl McpServer {
         write: impl FnOnce(
             &outlast_wire::neutral::TaskView<'_>,
             Option<&Raw>,
-            &[AskView<'_>],
+            &[InputRequestView<'_>],
         ) -> Result<Raw, v2::Unwritable>,
     ) -> Result<Raw, ErrorObject> {
         let text = task.id().text();

@@ -40,7 +40,7 @@ impl ModernRequest {
             TicketTool::Cancel => Ok(self.server.cancel_by_ticket(&scope, task).await.into()),
             TicketTool::Wait => {
                 let retry = v2::Retry::read(params)?;
-                self.respond_to_task(&found, retry.answers).await?;
+                self.respond_to_task(&found, retry.input_responses).await?;
                 let limit = arguments.limit.into_iter().chain(wait_limit).min();
                 self.wait_for(&scope, task, limit).await
             }

@@ -291,7 +291,7 @@ impl ClientChannel for Session {
     fn notify(&self, method: &str, params: Option<&Raw>) {
         let params = params.map(Raw::borrow);
         let is_unwanted = method == log::MESSAGE
-            && Level::wanted(params).is_ok_and(|level| !self.wants_log(level));
+            && Level::requested(params).is_ok_and(|level| !self.wants_log(level));
         if let Some(stream) = self.streams.general().filter(|_| !is_unwanted) {
             self.streams
                 .send(stream, write::notification(method, params));

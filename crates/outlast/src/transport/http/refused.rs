@@ -6,7 +6,7 @@ use hyper::header::{ALLOW, CONNECTION, HeaderValue, RETRY_AFTER, WWW_AUTHENTICAT
 use hyper::{StatusCode, header::HeaderName};
 use outlast_engine::engine::AUDIT;
 use outlast_wire::codes;
-use outlast_wire::envelope::{ErrorObject, Fault, Id, Malformed, Sort, write};
+use outlast_wire::envelope::{ErrorObject, Id, Malformed, MalformedKind, MalformedReason, write};
 
 use super::answer::{self, Answer};
 use crate::log_limit::LogLimit;
@@ -129,7 +129,7 @@ impl Refused {
             Self::TooLarge(_) => StatusCode::PAYLOAD_TOO_LARGE,
             Self::Broken => StatusCode::REQUEST_TIMEOUT,
             Self::Malformed(malformed) => match malformed.fault {
-                Fault::TooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
+                MalformedReason::TooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
                 _ => StatusCode::BAD_REQUEST,
             },
             Self::Streams
@@ -192,7 +192,9 @@ impl Refused {
             Self::Malformed(malformed) => {
                 let error = malformed.to_error();
                 // The id of an answer is one of ours.
-                let id = malformed.id.filter(|_| malformed.sort == Sort::Call);
+                let id = malformed
+                    .id
+                    .filter(|_| malformed.kind == MalformedKind::Request);
                 (id, error)
             }
             Self::Modern(id, error) => (Some(id), error),

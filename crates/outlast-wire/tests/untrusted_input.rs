@@ -23,7 +23,7 @@ proptest! {
         let _ = (v2::Update::read(Some(it)), v2::InputRequired::read(it), v2::Retry::read(it));
         let _ = (v2::Filter::read(Some(it)), Discover::read(it), v2::CacheHint::read(it));
         let _ = (v2::RequestMeta::read(Some(it)), v2::ResultType::of(it), v2::declares_tasks(it));
-        let _ = (v2::inlined(it), v2::modern_error(it), v2::read_asks(it), v2::read_answers(it));
+        let _ = (v2::inlined(it), v2::modern_error(it), v2::read_input_requests(it), v2::read_input_responses(it));
         let _ = (params::task_id(Some(it)), params::cursor(Some(it)), Progress::read(it));
         let _ = (notice::cancelled_request(it), ErrorView::read(it), Id::read(it));
         let _ = (tool::called(it), tool::is_error(it), tool::first_text(it));
@@ -66,7 +66,9 @@ fn a_v2_task_is_read_with_its_payload() {
         Payload::Result(Raw::parse(r#"{"x":1.0}"#.into()).unwrap())
     );
     assert!(matches!(payload("failed"), Payload::Error(error) if error.as_str().contains("\"m\"")));
-    assert!(matches!(payload("input_required"), Payload::Asks(asks) if asks[0].key == "k"));
+    assert!(
+        matches!(payload("input_required"), Payload::InputRequests(input_requests) if input_requests[0].key == "k")
+    );
     assert_eq!(
         detailed("completed", ""),
         Ok(DetailedTask {

@@ -1,13 +1,13 @@
 //! `inputRequests` and `inputResponses`: input requests and responses by key.
 
 use crate::json::write::Fields;
-use crate::neutral::AskView;
+use crate::neutral::InputRequestView;
 use crate::object::{members, pick};
 use crate::raw::{Raw, RawRef};
 
 /// An input request of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Ask {
+pub struct InputRequestEntry {
     /// Its key within its task or request.
     pub key: String,
     /// The method, such as `elicitation/create`.
@@ -18,7 +18,7 @@ pub struct Ask {
 
 /// An input response of a client: a bare result (V2-UPD-7).
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Answer {
+pub struct InputResponseEntry {
     /// The key of the input request.
     pub key: String,
     /// The result, not parsed.
@@ -26,10 +26,10 @@ pub struct Answer {
 }
 
 /// Reads `inputRequests`. Returns `None` if it is not a map of requests.
-pub fn read_asks(requests: RawRef<'_>) -> Option<Vec<Ask>> {
+pub fn read_input_requests(requests: RawRef<'_>) -> Option<Vec<InputRequestEntry>> {
     let ask = |key: String, request: RawRef<'_>| {
         let [method, params] = pick(request, ["method", "params"]).ok()?;
-        Some(Ask {
+        Some(InputRequestEntry {
             key,
             method: method?.text()?.into_owned(),
             params: params
@@ -45,8 +45,8 @@ pub fn read_asks(requests: RawRef<'_>) -> Option<Vec<Ask>> {
 
 /// Reads `inputResponses`. Returns `None` if it is not an object. Values are not validated, because
 /// keys that are not outstanding are dropped (V2-UPD-12).
-pub fn read_answers(responses: RawRef<'_>) -> Option<Vec<Answer>> {
-    let answer = |(key, result): (String, RawRef<'_>)| Answer {
+pub fn read_input_responses(responses: RawRef<'_>) -> Option<Vec<InputResponseEntry>> {
+    let answer = |(key, result): (String, RawRef<'_>)| InputResponseEntry {
         key,
         result: result.to_raw(),
     };
@@ -54,9 +54,9 @@ pub fn read_answers(responses: RawRef<'_>) -> Option<Vec<Answer>> {
 }
 
 /// Appends `inputRequests`.
-pub(super) fn write_asks(out: &mut String, asks: &[AskView<'_>]) {
+pub(super) fn write_input_requests(out: &mut String, input_requests: &[InputRequestView<'_>]) {
     let mut fields = Fields::begin(out);
-    for ask in asks {
+    for ask in input_requests {
         fields.keyed(ask.key, |out| {
             let mut fields = Fields::begin(out);
             fields.text("method", ask.method);
@@ -70,9 +70,9 @@ pub(super) fn write_asks(out: &mut String, asks: &[AskView<'_>]) {
 }
 
 /// Appends `inputResponses`.
-pub(super) fn write_answers(out: &mut String, answers: &[Answer]) {
+pub(super) fn write_input_responses(out: &mut String, input_responses: &[InputResponseEntry]) {
     let mut fields = Fields::begin(out);
-    for answer in answers {
+    for answer in input_responses {
         fields.keyed(&answer.key, |out| out.push_str(answer.result.as_str()));
     }
     fields.end();
@@ -99,42 +99,45 @@ mod tests {
     #[test]
     fn input_requests_read_back() {
         let params = Raw::parse(r#"{"message":"?"}"#.into()).unwrap();
-        let asks = [
-            AskView {
+        let input_requests = [
+            InputRequestView {
                 key: "a",
                 method: "elicitation/create",
                 params: Some(&params),
             },
-            AskView {
+            InputRequestView {
                 key: "b\"",
                 method: "roots/list",
                 params: None,
             },
         ];
         let mut text = String::new();
-        write_asks(&mut text, &asks);
-        let read = read_asks(RawRef::parse(&text).unwrap()).unwrap();
+        write_input_requests(&mut text, &input_requests);
+        let read = read_input_requests(RawRef::parse(&text).unwrap()).unwrap();
         let views: Vec<_> = read
             .iter()
-            .map(|ask| AskView {
+            .map(|ask| InputRequestView {
                 key: &ask.key,
                 method: &ask.method,
                 params: ask.params.as_ref(),
             })
             .collect();
-        assert_eq!(views, asks);
+        assert_eq!(views, input_requests);
     }
 
     #[test]
     fn any_input_response_is_passed_on() {
         let text = r#"{"a":1,"b":{"action":"accept"},"a":null}"#;
-        let answers = read_answers(RawRef::parse(text).unwrap()).unwrap();
-        let pairs: Vec<_> = answers
+        let input_responses = read_input_responses(RawRef::parse(text).unwrap()).unwrap();
+        let pairs: Vec<_> = input_responses
             .iter()
             .map(|a| (&*a.key, a.result.as_str()))
             .collect();
         assert_eq!(pairs, [("b", r#"{"action":"accept"}"#), ("a", "null")]);
-        assert_eq!(read_answers(RawRef::parse("[]").unwrap()), None);
-        assert_eq!(read_asks(RawRef::parse(r#"{"a":{}}"#).unwrap()), None);
+        assert_eq!(read_input_responses(RawRef::parse("[]").unwrap()), None);
+        assert_eq!(
+            read_input_requests(RawRef::parse(r#"{"a":{}}"#).unwrap()),
+            None
+        );
     }
 }

@@ -6,7 +6,7 @@ use crate::raw::Raw;
 /// Finds the request id of a response. It receives the bytes of the message in chunks and stores
 /// only a few of them.
 #[derive(Debug, Default)]
-pub struct AnsweredId {
+pub struct ResponseIdFinder {
     depth: usize,
     in_string: bool,
     escaped: bool,
@@ -27,7 +27,7 @@ enum Member {
     Other,
 }
 
-impl AnsweredId {
+impl ResponseIdFinder {
     /// Processes the next bytes of the message.
     pub fn take(&mut self, bytes: &[u8]) {
         for &byte in bytes {
@@ -80,7 +80,7 @@ impl AnsweredId {
 
     fn keep(&mut self, byte: u8) {
         let matters = self.at_name || self.member == Member::Id;
-        if self.depth == 1 && matters && self.text.len() < LONGEST {
+        if self.depth == 1 && matters && self.text.len() < MAX_STORED_BYTES {
             self.text.push(byte);
         }
     }
@@ -111,14 +111,14 @@ impl AnsweredId {
 }
 
 /// The stored length of a name or an id. A longer id is not one of ours.
-const LONGEST: usize = 256;
+const MAX_STORED_BYTES: usize = 256;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn found(message: &str, step: usize) -> Option<Id> {
-        let mut answered = AnsweredId::default();
+        let mut answered = ResponseIdFinder::default();
         for part in message.as_bytes().chunks(step) {
             answered.take(part);
         }
