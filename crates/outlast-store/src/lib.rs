@@ -8,4 +8,4 @@ pub mod sqlite;
 mod url;
 
 pub use sqlite::{Durability, OpenError, Sqlite, SqliteOptions};
-pub use url::{BadUrl, StoreUrl, open_store};
+pub use url::{StoreUrl, StoreUrlError, open_store};

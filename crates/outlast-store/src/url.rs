@@ -20,7 +20,7 @@ pub enum StoreUrl {
 /// Why a text does not name a store.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum BadUrl {
+pub enum StoreUrlError {
     /// The path is missing.
     #[error("`{0}` names no file; write `sqlite:PATH` or `memory:`")]
     NoPath(String),
@@ -35,9 +35,9 @@ pub enum BadUrl {
 }
 
 impl FromStr for StoreUrl {
-    type Err = BadUrl;
+    type Err = StoreUrlError;
 
-    fn from_str(text: &str) -> Result<Self, BadUrl> {
+    fn from_str(text: &str) -> Result<Self, StoreUrlError> {
         let Some((scheme, rest)) = split_scheme(text) else {
             return file(text, text);
         };
@@ -45,8 +45,8 @@ impl FromStr for StoreUrl {
             "memory" if rest.is_empty() || rest == "//" => Ok(Self::Memory),
             "sqlite" => file(rest.strip_prefix("//").unwrap_or(rest), text),
             "file" => file(rest.strip_prefix("//").unwrap_or(rest), text),
-            "postgres" | "postgresql" => Err(BadUrl::NotBuilt(scheme.to_owned())),
-            _ => Err(BadUrl::Unknown(scheme.to_owned())),
+            "postgres" | "postgresql" => Err(StoreUrlError::NotBuilt(scheme.to_owned())),
+            _ => Err(StoreUrlError::Unknown(scheme.to_owned())),
         }
     }
 }
@@ -73,10 +73,10 @@ fn split_scheme(text: &str) -> Option<(&str, &str)> {
     is_scheme.then_some((scheme, rest))
 }
 
-fn file(path: &str, text: &str) -> Result<StoreUrl, BadUrl> {
+fn file(path: &str, text: &str) -> Result<StoreUrl, StoreUrlError> {
     match path {
         // SQLite's name for a database without a file.
-        "" | ":memory:" => Err(BadUrl::NoPath(text.to_owned())),
+        "" | ":memory:" => Err(StoreUrlError::NoPath(text.to_owned())),
         path => Ok(StoreUrl::Sqlite(PathBuf::from(path))),
     }
 }

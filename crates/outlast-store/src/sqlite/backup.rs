@@ -56,13 +56,13 @@ pub fn backup(
         return Err(BackupError::NoStore(source.to_owned()));
     }
     let destination = file::resolve(destination).map_err(OpenError::io(destination))?;
-    let mut replaced = hold_replaced(&destination, existing)?;
+    let mut replaced = lock_replaced(&destination, existing)?;
     let from = connect::reading(source).map_err(OpenError::sqlite(source))?;
     schema::require_store(&from, source)?;
     let draft = file::draft(&destination).map_err(OpenError::io(&destination))?;
     let copied = copy(&from, source, &draft).and_then(|()| {
         refuse_existing(&destination, existing)?;
-        forget_replaced(replaced.as_mut(), &destination)?;
+        remove_side_files(replaced.as_mut(), &destination)?;
         fs::rename(&draft, &destination).map_err(OpenError::io(&destination))?;
         Ok(file::sync_folder(&destination).map_err(OpenError::io(&destination))?)
     });
@@ -81,9 +81,9 @@ fn refuse_existing(destination: &Path, existing: Existing) -> Result<(), BackupE
 
 /// Takes the lock of the store that the backup replaces, if there is one. Its log must be empty,
 /// because otherwise it may belong to a store that is still needed.
-fn hold_replaced(destination: &Path, existing: Existing) -> Result<Option<Lock>, BackupError> {
+fn lock_replaced(destination: &Path, existing: Existing) -> Result<Option<Lock>, BackupError> {
     refuse_existing(destination, existing)?;
-    let log = file::beside(destination, "-wal");
+    let log = file::side_file(destination, "-wal");
     let has_log = file_exists(&log)?;
     if !has_log && !file_exists(destination)? {
         return Ok(None);
@@ -96,13 +96,13 @@ fn hold_replaced(destination: &Path, existing: Existing) -> Result<Option<Lock>,
 }
 
 /// Removes the side files of a replaced store, which would be mistaken for parts of the backup.
-fn forget_replaced(replaced: Option<&mut Lock>, destination: &Path) -> Result<(), BackupError> {
+fn remove_side_files(replaced: Option<&mut Lock>, destination: &Path) -> Result<(), BackupError> {
     let Some(lock) = replaced else {
         return Ok(());
     };
-    lock.forget_commits();
+    lock.clear_commits();
     for suffix in ["-wal", "-shm"] {
-        let path = file::beside(destination, suffix);
+        let path = file::side_file(destination, suffix);
         if file_exists(&path)? {
             fs::remove_file(&path).map_err(OpenError::io(&path))?;
         }

@@ -9,12 +9,12 @@ use outlast_wire::{Raw, RawRef};
 use rusqlite::Connection;
 use tokio::sync::watch;
 
-use super::fault::Fault;
-use super::row::{BadRow, RowId};
+use super::file_fault::FileFault;
+use super::row::{RowError, RowId};
 use super::scan;
 
 /// Returns the whole task, if it is in that row.
-pub(super) fn task(file: &Connection, row: RowId, id: TaskId) -> Result<Option<Task>, Fault> {
+pub(super) fn task(file: &Connection, row: RowId, id: TaskId) -> Result<Option<Task>, FileFault> {
     let found = scan::load(file, row).map_err(fault)?;
     Ok(found.filter(|task| task.id == id))
 }
@@ -24,7 +24,7 @@ pub(super) fn body(
     file: &Connection,
     row: RowId,
     id: TaskId,
-) -> Result<Option<Option<Raw>>, Fault> {
+) -> Result<Option<Option<Raw>>, FileFault> {
     let mut statement = file.prepare_cached("SELECT id, body FROM tasks WHERE row = ?1")?;
     let mut rows = statement.query([row.0])?;
     let Some(found) = rows.next()? else {
@@ -36,7 +36,7 @@ pub(super) fn body(
     }
     let damaged = |what: String| {
         let what = format!("row {} (task {id}): its body is not JSON: {what}", row.0);
-        Fault::Damaged(Reason::new(what))
+        FileFault::Damaged(Reason::new(what))
     };
     let text = found.get_ref(1)?.as_str_or_null();
     let text = text.map_err(|error| damaged(error.to_string()))?;
@@ -49,9 +49,9 @@ pub(super) fn body(
 
 /// Counts how often a row was not where the index says.
 #[derive(Debug, Default)]
-pub(super) struct Missing(u32);
+pub(super) struct MissedRow(u32);
 
-impl Missing {
+impl MissedRow {
     /// Decides whether to retry. Between a commit and its publication a row can be missed briefly.
     /// While the store is down, only its recovery shows where the row is.
     pub(super) async fn again(
@@ -64,7 +64,7 @@ impl Missing {
         if let Health::Down(reason) = &*health.borrow() {
             return Err(StoreError::Unavailable(reason.clone()));
         }
-        if self.0 > LOOKS {
+        if self.0 > MAX_RETRIES {
             let what = format!("task {id} is not in row {} of the file", row.0);
             return Err(StoreError::Corrupt(Reason::new(what)));
         }
@@ -74,12 +74,14 @@ impl Missing {
 }
 
 /// A bad row as a fault.
-pub(super) fn fault(bad: BadRow) -> Fault {
+pub(super) fn fault(bad: RowError) -> FileFault {
     match bad {
-        BadRow::Sqlite(error) => error.into(),
-        nonsense @ BadRow::Nonsense { .. } => Fault::Damaged(Reason::new(nonsense.to_string())),
+        RowError::Sqlite(error) => error.into(),
+        invalid_value @ RowError::InvalidValue { .. } => {
+            FileFault::Damaged(Reason::new(invalid_value.to_string()))
+        }
     }
 }
 
 /// The maximum number of retries. Each takes ten microseconds or more in a reader.
-const LOOKS: u32 = 10_000;
+const MAX_RETRIES: u32 = 10_000;

@@ -54,7 +54,7 @@ pub(super) fn writing_copy(path: &Path) -> rusqlite::Result<Connection> {
 pub(super) fn reading(path: &Path) -> rusqlite::Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags)?;
-    connection.busy_timeout(BUSY)?;
+    connection.busy_timeout(BUSY_TIMEOUT)?;
     connection.pragma_update(None, "cache_size", -(8 << 10))?;
     connection.pragma_update(None, "temp_store", "MEMORY")?;
     connection.pragma_update(None, "mmap_size", 0)?;
@@ -79,7 +79,7 @@ pub(super) fn page_limit(options: &SqliteOptions) -> Option<u64> {
 fn open_to_write(path: &Path) -> rusqlite::Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags)?;
-    connection.busy_timeout(BUSY)?;
+    connection.busy_timeout(BUSY_TIMEOUT)?;
     Ok(connection)
 }
 
@@ -113,6 +113,6 @@ fn set_up(connection: Connection, options: &SqliteOptions) -> rusqlite::Result<C
 const WRITER_CACHE_KIB: i64 = 16 << 10;
 
 /// How long to wait for another program that has the file locked.
-const BUSY: Duration = Duration::from_millis(5_000);
+const BUSY_TIMEOUT: Duration = Duration::from_millis(5_000);
 
 const PAGE_BYTES: u32 = 8_192;

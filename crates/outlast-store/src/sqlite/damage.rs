@@ -28,7 +28,7 @@ pub(super) enum Log {
 
 /// Checks the log of the store at `path` without changing any file.
 pub(super) fn check_log(path: &Path, durability: Durability) -> Result<Log, OpenError> {
-    let log_path = file::beside(path, "-wal");
+    let log_path = file::side_file(path, "-wal");
     let refused = |what: &str| OpenError::corrupt(&log_path, what);
     let log = match File::open(&log_path) {
         Ok(log) => log,

@@ -14,7 +14,7 @@ use crate::private_file;
 
 /// What exists at a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Found {
+pub(super) enum FileState {
     /// No file.
     Nothing,
     /// A store of this version.
@@ -38,10 +38,10 @@ pub(super) fn resolve(path: &Path) -> io::Result<PathBuf> {
 
 /// Reads the first bytes of a file and refuses anything but a store of this version, without
 /// changing it.
-pub(super) fn inspect(path: &Path) -> Result<Found, OpenError> {
+pub(super) fn inspect(path: &Path) -> Result<FileState, OpenError> {
     let mut header = Vec::with_capacity(HEADER_BYTES);
     match File::open(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Found::Nothing),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(FileState::Nothing),
         Err(error) => return Err(OpenError::io(path)(error)),
         Ok(file) => file
             .take(HEADER_BYTES as u64)
@@ -74,7 +74,7 @@ pub(super) fn inspect(path: &Path) -> Result<Found, OpenError> {
             known: schema::VERSION,
         });
     }
-    Ok(Found::Store)
+    Ok(FileState::Store)
 }
 
 /// Refuses the file of another program, and of a build from before the first release.
@@ -118,7 +118,7 @@ pub(super) fn restrict(path: &Path) -> io::Result<()> {
 }
 
 /// The path of a side file: `tasks.db` and `.lock` make `tasks.db.lock`.
-pub(super) fn beside(path: &Path, suffix: &str) -> PathBuf {
+pub(super) fn side_file(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(suffix);
     name.into()
@@ -127,9 +127,9 @@ pub(super) fn beside(path: &Path, suffix: &str) -> PathBuf {
 /// The path of a file that is filled before it is renamed to `path`. Removes remains of an earlier
 /// attempt.
 pub(super) fn draft(path: &Path) -> io::Result<PathBuf> {
-    let draft = beside(path, ".new");
+    let draft = side_file(path, ".new");
     for remains in ["", "-wal", "-shm", "-journal"] {
-        match fs::remove_file(beside(&draft, remains)) {
+        match fs::remove_file(side_file(&draft, remains)) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}
         }
@@ -140,7 +140,7 @@ pub(super) fn draft(path: &Path) -> io::Result<PathBuf> {
 /// Refuses the side files of an unreleased build.
 pub(super) fn refuse_ledger(path: &Path) -> Result<(), OpenError> {
     for suffix in [".ledger-a", ".ledger-b"] {
-        let ledger = beside(path, suffix);
+        let ledger = side_file(path, suffix);
         if ledger.try_exists().map_err(OpenError::io(&ledger))? {
             return Err(OpenError::Unreleased { path: ledger });
         }
@@ -149,14 +149,14 @@ pub(super) fn refuse_ledger(path: &Path) -> Result<(), OpenError> {
 }
 
 /// Renames a log whose file is missing, because SQLite would apply it to the new file.
-pub(super) fn set_aside_log(path: &Path) -> io::Result<()> {
-    let log = beside(path, "-wal");
+pub(super) fn rename_orphaned_log(path: &Path) -> io::Result<()> {
+    let log = side_file(path, "-wal");
     if log.try_exists()? {
-        let mut names = (1..).map(|n| beside(path, &format!("-wal.orphan-{n}")));
+        let mut names = (1..).map(|n| side_file(path, &format!("-wal.orphan-{n}")));
         let free = names.find(|name| !name.exists());
-        fs::rename(&log, free.unwrap_or_else(|| beside(path, "-wal.orphan")))?;
+        fs::rename(&log, free.unwrap_or_else(|| side_file(path, "-wal.orphan")))?;
     }
-    match fs::remove_file(beside(path, "-shm")) {
+    match fs::remove_file(side_file(path, "-shm")) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
         _ => sync_folder(path),
     }
@@ -164,10 +164,10 @@ pub(super) fn set_aside_log(path: &Path) -> io::Result<()> {
 
 /// Removes side files that SQLite created although nothing was written.
 pub(super) fn remove_empty_log(path: &Path) {
-    let log = beside(path, "-wal");
+    let log = side_file(path, "-wal");
     if fs::metadata(&log).is_ok_and(|found| found.len() == 0) {
         let _ = fs::remove_file(log);
-        let _ = fs::remove_file(beside(path, "-shm"));
+        let _ = fs::remove_file(side_file(path, "-shm"));
     }
 }
 

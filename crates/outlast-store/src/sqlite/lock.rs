@@ -41,16 +41,16 @@ pub struct Holder {
 impl Lock {
     /// Takes the lock of the store at `path`, or returns its holder in the error.
     pub(super) fn take(path: &Path) -> Result<Self, OpenError> {
-        let lock = beside(path);
+        let lock = lock_path(path);
         let mut file = file::open_private(&lock).map_err(OpenError::io(&lock))?;
-        let mut attempts = ATTEMPTS;
+        let mut attempts = LOCK_ATTEMPTS;
         loop {
             match file.try_lock() {
                 Ok(()) => break,
                 // A reader may hold the lock briefly ([`holder`]).
                 Err(TryLockError::WouldBlock) if attempts > 0 => {
                     attempts -= 1;
-                    std::thread::sleep(BETWEEN_ATTEMPTS);
+                    std::thread::sleep(LOCK_RETRY_DELAY);
                 }
                 Err(TryLockError::WouldBlock) => {
                     return Err(OpenError::InUse {
@@ -78,13 +78,13 @@ impl Lock {
     }
 
     /// Records a commit before it is acknowledged. If that fails, the earlier record stays.
-    pub(super) fn note_commit(&mut self, mark: &Mark) {
+    pub(super) fn record_commit(&mut self, mark: &Mark) {
         self.acknowledged = Some(*mark);
         let _ = self.write_mark();
     }
 
     /// Records that the file contains everything.
-    pub(super) fn forget_commits(&mut self) {
+    pub(super) fn clear_commits(&mut self) {
         self.acknowledged = None;
     }
 
@@ -110,7 +110,7 @@ impl Lock {
 /// The text of a killed process stays in the file, so this also tries to take the lock, shared and
 /// briefly.
 pub(super) fn holder(path: &Path) -> std::io::Result<Option<Holder>> {
-    let mut file = match File::open(beside(path)) {
+    let mut file = match File::open(lock_path(path)) {
         Ok(file) => file,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(error),
@@ -190,10 +190,10 @@ impl fmt::Display for Holder {
     }
 }
 
-fn beside(path: &Path) -> PathBuf {
-    file::beside(path, ".lock")
+fn lock_path(path: &Path) -> PathBuf {
+    file::side_file(path, ".lock")
 }
 
 /// How often the lock is tried before it counts as taken.
-const ATTEMPTS: u32 = 5;
-const BETWEEN_ATTEMPTS: Duration = Duration::from_millis(10);
+const LOCK_ATTEMPTS: u32 = 5;
+const LOCK_RETRY_DELAY: Duration = Duration::from_millis(10);

@@ -71,7 +71,7 @@ impl Mark {
 
     /// Parses the mark at the start of `bytes`.
     fn parse(bytes: &[u8]) -> Option<Self> {
-        let text = std::str::from_utf8(bytes.get(..LENGTH)?).ok()?;
+        let text = std::str::from_utf8(bytes.get(..MARK_BYTES)?).ok()?;
         let mut words = text.strip_prefix(PREFIX)?.split_ascii_whitespace();
         let mut after = |name: Option<&str>| match name {
             Some(name) => words.next().filter(|word| *word == name).and(words.next()),
@@ -104,7 +104,7 @@ impl Mark {
 const PREFIX: &str = "outlast-store ";
 
 /// The length of every mark.
-const LENGTH: usize = PREFIX.len() + 16 + 28 + 26 + 8 + 8;
+const MARK_BYTES: usize = PREFIX.len() + 16 + 28 + 26 + 8 + 8;
 
 #[cfg(test)]
 mod tests {
@@ -122,14 +122,14 @@ mod tests {
     #[test]
     fn a_mark_is_read_as_it_was_written() {
         for mark in [mark(), mark().next(MarkState::Closed)] {
-            assert_eq!(mark.text().len(), LENGTH);
+            assert_eq!(mark.text().len(), MARK_BYTES);
             assert_eq!(Mark::parse(mark.text().as_bytes()), Some(mark));
         }
     }
 
     #[test]
     fn a_mark_with_a_changed_byte_is_invalid() {
-        for at in 0..LENGTH {
+        for at in 0..MARK_BYTES {
             let mut bytes = mark().text().into_bytes();
             bytes[at] ^= 1;
             assert_eq!(Mark::parse(&bytes), None, "{at}");
@@ -141,7 +141,7 @@ mod tests {
         let mut page = vec![0; 300];
         page.extend(mark().text().bytes());
         page.extend(mark().next(MarkState::Open).text().bytes());
-        page.extend(mark().text().bytes().take(LENGTH - 1));
+        page.extend(mark().text().bytes().take(MARK_BYTES - 1));
         assert_eq!(Mark::find(&page), Some(mark().next(MarkState::Open)));
         assert_eq!(Mark::find(&page[..310]), None);
     }

@@ -17,10 +17,10 @@ use super::body_cache::BodyCache;
 use super::damage::{self, Log};
 use super::error::OpenError;
 use super::file::{self, Found};
-use super::files::OpenFiles;
 use super::health::HealthState;
 use super::lock::Lock;
 use super::mark::{Mark, MarkState};
+use super::open_files::OpenFiles;
 use super::options::SqliteOptions;
 use super::readers::Readers;
 use super::row::RowId;
@@ -53,22 +53,22 @@ impl Sqlite {
         let mut lock = Lock::take(&path)?;
         file::refuse_ledger(&path)?;
         let log = match file::inspect(&path)? {
-            Found::Store => {
+            FileState::Store => {
                 let log = damage::check_log(&path, options.durability)?;
                 if log == Log::Empty {
                     damage::check_length(&path)?;
                 }
                 log
             }
-            Found::Nothing => {
-                file::set_aside_log(&path).map_err(OpenError::io(&path))?;
-                lock.forget_commits();
+            FileState::Nothing => {
+                file::rename_orphaned_log(&path).map_err(OpenError::io(&path))?;
+                lock.clear_commits();
                 schema::create(&path, &options)?;
                 Log::Empty
             }
         };
         let refused = || OpenError::sqlite(&path);
-        let had_log = file::beside(&path, "-wal").exists();
+        let had_log = file::side_file(&path, "-wal").exists();
         let contents = Contents::read(&path, &options, log, &lock).inspect_err(|_| {
             if !had_log {
                 file::remove_empty_log(&path);
@@ -81,7 +81,7 @@ impl Sqlite {
             record_expiry,
         } = contents;
 
-        for ours in ["", "-wal", "-shm"].map(|suffix| file::beside(&path, suffix)) {
+        for ours in ["", "-wal", "-shm"].map(|suffix| file::side_file(&path, suffix)) {
             file::restrict(&ours).map_err(OpenError::io(&ours))?;
         }
         if had_log {
@@ -186,7 +186,7 @@ fn check_completeness(mark: &Mark, path: &Path, lock: &Lock) -> Result<(), OpenE
     }
     Err(OpenError::Incomplete {
         path: path.to_owned(),
-        lock: file::beside(path, ".lock"),
+        lock: file::side_file(path, ".lock"),
         acknowledged: acknowledged.commits,
         found,
     })

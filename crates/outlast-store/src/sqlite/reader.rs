@@ -9,8 +9,8 @@ use outlast_wire::Raw;
 use rusqlite::Connection;
 
 use super::error::OpenError;
-use super::fault::Fault;
 use super::file::{self, Found};
+use super::file_fault::FileFault;
 use super::lock::{self, Holder};
 use super::mark::Mark;
 use super::row::{LAST_POSITION, RowId};
@@ -31,7 +31,7 @@ impl SqliteReader {
             return Ok(None);
         }
         let path = file::resolve(named).map_err(OpenError::io(named))?;
-        if file::inspect(&path)? == Found::Nothing {
+        if file::inspect(&path)? == FileState::Nothing {
             return Ok(None);
         }
         let connection = connect::reading(&path).map_err(OpenError::sqlite(&path))?;
@@ -69,7 +69,7 @@ impl SqliteReader {
         Ok(ids.filter(is_visible).take(limit).collect())
     }
 
-    fn ids_of_all(&self, prefix: &str) -> Result<Vec<String>, Fault> {
+    fn ids_of_all(&self, prefix: &str) -> Result<Vec<String>, FileFault> {
         let matching =
             "SELECT id FROM opened WHERE substr(id, 1, length(?1)) = ?1 ORDER BY row & ?2 DESC";
         let mut statement = self.connection.prepare(matching)?;
@@ -91,7 +91,7 @@ impl SqliteReader {
     }
 
     /// Scans the whole file, because there is no index over all owners.
-    fn newest_of_all(&self, limit: usize) -> Result<Vec<Task>, Fault> {
+    fn newest_of_all(&self, limit: usize) -> Result<Vec<Task>, FileFault> {
         let newest = "SELECT row FROM opened ORDER BY row & ?1 DESC LIMIT ?2";
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
         let mut statement = self.connection.prepare(newest)?;

@@ -11,7 +11,7 @@ use rusqlite::Connection;
 use tokio::sync::oneshot;
 
 use super::connect;
-use super::fault::Fault;
+use super::file_fault::FileFault;
 
 /// A handle to the reader threads.
 #[derive(Debug)]
@@ -45,7 +45,7 @@ impl Readers {
     pub(super) async fn read<T, F>(&self, read: F) -> Result<T, StoreError>
     where
         T: Send + 'static,
-        F: FnOnce(&Connection) -> Result<T, Fault> + Send + 'static,
+        F: FnOnce(&Connection) -> Result<T, FileFault> + Send + 'static,
     {
         let (reply, answer) = oneshot::channel();
         let job = Box::new(move |connection: &Connection| {

@@ -10,7 +10,7 @@ use outlast_engine::store::Position;
 use rusqlite::Connection;
 
 use super::error::OpenError;
-use super::row::{self, BadRow, RowId};
+use super::row::{self, RowError, RowId};
 
 /// Reads the part of every task that is held in memory. Bodies are not read.
 pub(super) fn index(
@@ -19,8 +19,10 @@ pub(super) fn index(
     next: Position,
 ) -> Result<Index<RowId>, OpenError> {
     let bad = |error| match error {
-        BadRow::Sqlite(error) => OpenError::sqlite(path)(error),
-        nonsense @ BadRow::Nonsense { .. } => OpenError::corrupt(path, nonsense.to_string()),
+        RowError::Sqlite(error) => OpenError::sqlite(path)(error),
+        invalid_value @ RowError::InvalidValue { .. } => {
+            OpenError::corrupt(path, invalid_value.to_string())
+        }
     };
     let index = Index::new(next);
     for open in ended(connection, &index).map_err(bad)? {
@@ -37,16 +39,16 @@ pub(super) fn index(
 pub(super) fn load(
     connection: &Connection,
     at: RowId,
-) -> Result<Option<outlast_engine::Task>, BadRow> {
+) -> Result<Option<outlast_engine::Task>, RowError> {
     let mut statement = connection.prepare_cached(&row::select_sql())?;
     let mut rows = statement.query([at.0])?;
     rows.next()?.map(row::task).transpose()
 }
 
 /// Admits the ended tasks and returns the rows of the others. One thread reads, another admits.
-fn ended(connection: &Connection, index: &Index<RowId>) -> Result<Vec<RowId>, BadRow> {
+fn ended(connection: &Connection, index: &Index<RowId>) -> Result<Vec<RowId>, RowError> {
     thread::scope(|scope| {
-        let (queue, found) = mpsc::sync_channel::<Vec<(StoredTask, RowId)>>(QUEUE);
+        let (queue, found) = mpsc::sync_channel::<Vec<(StoredTask, RowId)>>(MAX_QUEUED_CHUNKS);
         let admitting = scope.spawn(move || {
             let mut found = found.into_iter().flatten();
             found.try_for_each(|(found, at)| admit(index, found, at))
@@ -64,18 +66,18 @@ fn ended(connection: &Connection, index: &Index<RowId>) -> Result<Vec<RowId>, Ba
 fn read(
     connection: &Connection,
     queue: &mpsc::SyncSender<Vec<(StoredTask, RowId)>>,
-) -> Result<Vec<RowId>, BadRow> {
-    let (mut open, mut portion) = (Vec::new(), Vec::with_capacity(PORTION));
+) -> Result<Vec<RowId>, RowError> {
+    let (mut open, mut portion) = (Vec::new(), Vec::with_capacity(CHUNK_TASKS));
     let mut names = row::LastNames::default();
-    let mut statement = connection.prepare(&row::select_brief_sql())?;
+    let mut statement = connection.prepare(&row::select_summary_sql())?;
     let mut rows = statement.query(())?;
     while let Some(row) = rows.next()? {
-        match row::brief_or_open(row, &mut names)? {
+        match row::summary_or_open(row, &mut names)? {
             (at, Some(found)) => portion.push((found, at)),
             (at, None) => open.push(at),
         }
-        if portion.len() == PORTION {
-            let full = std::mem::replace(&mut portion, Vec::with_capacity(PORTION));
+        if portion.len() == CHUNK_TASKS {
+            let full = std::mem::replace(&mut portion, Vec::with_capacity(CHUNK_TASKS));
             if queue.send(full).is_err() {
                 // A task was refused. The other thread returns the error.
                 return Ok(open);
@@ -86,20 +88,20 @@ fn read(
     Ok(open)
 }
 
-fn admit(index: &Index<RowId>, found: StoredTask, at: RowId) -> Result<(), BadRow> {
+fn admit(index: &Index<RowId>, found: StoredTask, at: RowId) -> Result<(), RowError> {
     let id = match &found {
         StoredTask::Open(task) => task.id,
         StoredTask::Ended(summary) => summary.id,
     };
     if let Some(other) = index.current(id) {
-        return Err(twice(id, at, other.cold));
+        return Err(duplicate_task(id, at, other.cold));
     }
     index.restore(found, at.position(), at);
     Ok(())
 }
 
-fn twice(id: TaskId, at: RowId, other: RowId) -> BadRow {
-    BadRow::Nonsense {
+fn duplicate_task(id: TaskId, at: RowId, other: RowId) -> RowError {
+    RowError::InvalidValue {
         row: at.0,
         task: id.to_string(),
         what: format!("row {} is the same task", other.0),
@@ -107,7 +109,7 @@ fn twice(id: TaskId, at: RowId, other: RowId) -> BadRow {
 }
 
 /// The number of tasks in a chunk.
-const PORTION: usize = 512;
+const CHUNK_TASKS: usize = 512;
 
 /// How many chunks the reading thread may be ahead.
-const QUEUE: usize = 8;
+const MAX_QUEUED_CHUNKS: usize = 8;

@@ -17,9 +17,9 @@ use outlast_wire::{Raw, Timestamp};
 use parking_lot::Mutex;
 use tokio::sync::{oneshot, watch};
 
-use super::body::{self, Missing};
+use super::body::{self, MissedRow};
 use super::body_cache::BodyCache;
-use super::fault::Fault;
+use super::file_fault::FileFault;
 use super::health::HealthState;
 use super::readers::Readers;
 use super::records;
@@ -53,7 +53,7 @@ impl Shared {
     }
 
     /// Whether a record has expired and this caller is the first to find it.
-    fn takes_expiry(&self, now: Timestamp) -> bool {
+    fn claims_expiry(&self, now: Timestamp) -> bool {
         let at = self.record_expiry.load(Ordering::Relaxed);
         let expiry = &self.record_expiry;
         now.0 >= at
@@ -102,7 +102,7 @@ impl Sqlite {
 
     /// Returns the body of a task, from the cache or from the file.
     async fn find_body(&self, scope: &Scope, id: TaskId) -> Result<Option<Raw>, StoreError> {
-        let mut missing = Missing::default();
+        let mut missing = MissedRow::default();
         loop {
             let row = match self.shared.index.find(scope, id) {
                 None | Some((Snapshot::Open(_), _)) => return Ok(None),
@@ -150,7 +150,7 @@ impl Store for Sqlite {
 
     async fn load(&self, scope: &Scope, id: TaskId) -> Result<Option<Committed<Task>>, StoreError> {
         self.usable()?;
-        let mut missing = Missing::default();
+        let mut missing = MissedRow::default();
         loop {
             let row = match self.shared.index.find(scope, id) {
                 None => return Ok(None),
@@ -189,7 +189,7 @@ impl Store for Sqlite {
 
     async fn due(&self, now: Timestamp, limit: usize) -> Result<DueTasks, StoreError> {
         self.usable()?;
-        if self.shared.takes_expiry(now) {
+        if self.shared.claims_expiry(now) {
             // Nothing waits for it, because expired records are already invisible.
             let _ = self.queue.send(Operation::ExpireRecords(now));
         }
@@ -214,7 +214,7 @@ impl Store for Sqlite {
         self.usable()?;
         let key = key.clone();
         self.readers
-            .read(move |file| records::one(file, &key, now).map_err(Fault::from))
+            .read(move |file| records::one(file, &key, now).map_err(FileFault::from))
             .await
     }
 
@@ -228,7 +228,7 @@ impl Store for Sqlite {
         let (kind, owner) = (kind.to_owned(), owner.cloned());
         self.readers
             .read(move |file| {
-                records::of_kind(file, &kind, owner.as_ref(), now).map_err(Fault::from)
+                records::of_kind(file, &kind, owner.as_ref(), now).map_err(FileFault::from)
             })
             .await
     }

@@ -12,20 +12,20 @@ use outlast_engine::laws::fixtures;
 use outlast_store::sqlite::{BackupError, Existing, backup};
 use outlast_store::{OpenError, Sqlite, SqliteOptions};
 
+use crate::harness::StoreFolder;
 use crate::locking::{another_process, said};
-use crate::opened::Place;
 
 /// A server under load in a separate process, and the tasks that it acknowledged so far.
 struct Loaded {
-    place: Place,
+    folder: StoreFolder,
     child: Child,
     acknowledged: Arc<Mutex<Vec<TaskId>>>,
 }
 
 impl Loaded {
     fn start() -> Self {
-        let place = Place::new();
-        let mut child = another_process(&place, "dying::write_until_killed")
+        let folder = StoreFolder::new();
+        let mut child = another_process(&folder, "crash::write_until_killed")
             .spawn()
             .unwrap();
         let acknowledged = Arc::<Mutex<Vec<TaskId>>>::default();
@@ -39,7 +39,7 @@ impl Loaded {
             }
         });
         let loaded = Self {
-            place,
+            folder,
             child,
             acknowledged,
         };
@@ -60,8 +60,8 @@ impl Loaded {
     /// Copies the store with `way`, and checks that the copy is complete.
     async fn check(&self, way: impl FnOnce(&Path, &Path)) {
         let before = self.acknowledged.lock().unwrap().clone();
-        let copy = Place::new();
-        way(&self.place.path(), &copy.path());
+        let copy = StoreFolder::new();
+        way(&self.folder.path(), &copy.path());
         assert!(!copy.file("tasks.db-wal").exists(), "one file");
         // The server continued.
         self.wait_for(before.len() + 100);
@@ -132,20 +132,20 @@ async fn the_backup_of_sqlite3_under_load_is_complete() {
 
 #[tokio::test]
 async fn a_backup_replaces_an_existing_file_only_on_request() {
-    let place = Place::new();
-    let store = place.open().await;
+    let folder = StoreFolder::new();
+    let store = folder.open().await;
     fixtures::stored(&store, fixtures::task(1)).await;
-    let copy = place.file("copy.db");
+    let copy = folder.file("copy.db");
     fs::write(&copy, "precious").unwrap();
-    let refused = backup(place.path(), &copy, Existing::Keep);
+    let refused = backup(folder.path(), &copy, Existing::Keep);
     assert!(matches!(refused, Err(BackupError::Exists(_))));
     assert_eq!(fs::read(&copy).unwrap(), b"precious");
-    backup(place.path(), &copy, Existing::Replace).unwrap();
+    backup(folder.path(), &copy, Existing::Replace).unwrap();
     let mode = fs::metadata(&copy).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
-    assert!(!place.file("copy.db.new").exists());
+    assert!(!folder.file("copy.db.new").exists());
     // Never the store itself while it is in use.
-    let refused = backup(&copy, place.path(), Existing::Replace);
+    let refused = backup(&copy, folder.path(), Existing::Replace);
     assert!(matches!(
         refused,
         Err(BackupError::Open(OpenError::InUse { .. }))
@@ -153,18 +153,22 @@ async fn a_backup_replaces_an_existing_file_only_on_request() {
     let copied = Sqlite::open(&copy, SqliteOptions::default()).await.unwrap();
     let copied: Arc<dyn outlast_engine::Store> = Arc::new(copied);
     assert!(fixtures::shown(&copied, fixtures::id(1)).await.is_some());
-    let refused = backup(place.file("none.db"), place.file("two.db"), Existing::Keep);
+    let refused = backup(
+        folder.file("none.db"),
+        folder.file("two.db"),
+        Existing::Keep,
+    );
     assert!(matches!(refused, Err(BackupError::NoStore(_))));
 }
 
 #[tokio::test]
 async fn the_log_of_the_original_is_not_applied_to_a_copy() {
-    let place = Place::new();
-    let store = place.open().await;
+    let folder = StoreFolder::new();
+    let store = folder.open().await;
     fixtures::stored(&store, fixtures::task(1)).await;
-    backup(place.path(), place.file("copy.db"), Existing::Keep).unwrap();
+    backup(folder.path(), folder.file("copy.db"), Existing::Keep).unwrap();
     fixtures::stored(&store, fixtures::task(2)).await;
-    let crashed = place.copy();
+    let crashed = folder.copy();
     drop(store);
     fs::rename(crashed.file("copy.db"), crashed.path()).unwrap();
     fs::remove_file(crashed.file("tasks.db.lock")).unwrap();
@@ -174,17 +178,17 @@ async fn the_log_of_the_original_is_not_applied_to_a_copy() {
 
 #[tokio::test]
 async fn a_damaged_store_gives_no_backup() {
-    let place = Place::new();
-    let store = place.open().await;
+    let folder = StoreFolder::new();
+    let store = folder.open().await;
     fixtures::stored_all(&store, 0..200).await;
     store.close().await.unwrap();
-    let mut bytes = fs::read(place.path()).unwrap();
+    let mut bytes = fs::read(folder.path()).unwrap();
     let page = bytes.len() / 8_192 - 1;
     bytes[page * 8_192..].fill(0xa5);
-    fs::write(place.path(), &bytes).unwrap();
-    let refused = backup(place.path(), place.file("copy.db"), Existing::Keep);
+    fs::write(folder.path(), &bytes).unwrap();
+    let refused = backup(folder.path(), folder.file("copy.db"), Existing::Keep);
     assert!(matches!(refused, Err(BackupError::Open(_))), "{refused:?}");
-    assert!(!place.file("copy.db").exists());
-    assert!(!place.file("copy.db.new").exists());
-    assert_eq!(fs::read(place.path()).unwrap(), bytes);
+    assert!(!folder.file("copy.db").exists());
+    assert!(!folder.file("copy.db.new").exists());
+    assert_eq!(fs::read(folder.path()).unwrap(), bytes);
 }

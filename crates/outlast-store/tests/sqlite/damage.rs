@@ -10,8 +10,8 @@ use outlast_engine::{Scope, Store, TaskId};
 use outlast_store::{OpenError, Sqlite, SqliteOptions};
 use outlast_wire::Raw;
 
+use crate::harness::StoreFolder;
 use crate::locking::{another_process, given_path, said};
-use crate::opened::Place;
 
 /// The files that contain tasks.
 const FILES: [&str; 2] = ["tasks.db", "tasks.db-wal"];
@@ -47,31 +47,31 @@ async fn write_and_wait() {
 }
 
 /// A store whose process was killed, and the tasks that it had acknowledged.
-async fn killed() -> (Place, Facts) {
-    let place = Place::new();
-    let mut child = another_process(&place, "damage::write_and_wait")
+async fn killed() -> (StoreFolder, Facts) {
+    let folder = StoreFolder::new();
+    let mut child = another_process(&folder, "damage::write_and_wait")
         .spawn()
         .unwrap();
     assert!(said(&mut child, "written").next().is_some());
     child.kill().unwrap();
     child.wait().unwrap();
-    let copy = place.copy();
+    let copy = folder.copy();
     let store = Sqlite::open(copy.path(), SqliteOptions::default()).await;
     let facts = facts(&store.unwrap()).await.unwrap();
     assert_eq!(facts.len(), 40);
-    (place, facts)
+    (folder, facts)
 }
 
 /// A store that was closed, and the tasks that it had acknowledged.
-async fn closed() -> (Place, Facts) {
-    let (place, facts) = killed().await;
-    place.open().await.close().await.unwrap();
-    (place, facts)
+async fn closed() -> (StoreFolder, Facts) {
+    let (folder, facts) = killed().await;
+    folder.open().await.close().await.unwrap();
+    (folder, facts)
 }
 
 /// The bytes of all files that contain tasks.
-fn bytes(place: &Place) -> Vec<Option<Vec<u8>>> {
-    FILES.map(|name| fs::read(place.file(name)).ok()).into()
+fn bytes(folder: &StoreFolder) -> Vec<Option<Vec<u8>>> {
+    FILES.map(|name| fs::read(folder.file(name)).ok()).into()
 }
 
 /// How a store with changed files opens.
@@ -83,9 +83,13 @@ enum Opened {
     OneValue,
 }
 
-/// Opens a copy of `place` after `change`. Fails if it opens without an error and is not complete.
-async fn open_changed(place: &Place, facts: &Facts, change: impl Fn(&Place)) -> Opened {
-    let copy = place.copy();
+/// Opens a copy of `folder` after `change`. Fails if it opens without an error and is not complete.
+async fn open_changed(
+    folder: &StoreFolder,
+    facts: &Facts,
+    change: impl Fn(&StoreFolder),
+) -> Opened {
+    let copy = folder.copy();
     change(&copy);
     let before = bytes(&copy);
     let store = match Sqlite::open(copy.path(), SqliteOptions::default()).await {
@@ -142,8 +146,8 @@ fn truncate(path: PathBuf, length: u64) {
 
 #[tokio::test]
 async fn a_changed_byte_in_the_log_of_a_killed_process_is_refused() {
-    let (place, facts) = killed().await;
-    let length = fs::metadata(place.file("tasks.db-wal")).unwrap().len() as usize;
+    let (folder, facts) = killed().await;
+    let length = fs::metadata(folder.file("tasks.db-wal")).unwrap().len() as usize;
     assert!(length > 20 * 8_192, "{length}");
     // The header, and in each frame: its header, its page, its last byte.
     let frames = (32..length).step_by(8_192 + 24);
@@ -155,7 +159,9 @@ async fn a_changed_byte_in_the_log_of_a_killed_process_is_refused() {
         if n > 40 && n + 20 < places.len() && n % 7 != 0 {
             continue;
         }
-        let opened = open_changed(&place, &facts, |copy| flip(&copy.file("tasks.db-wal"), *at));
+        let opened = open_changed(&folder, &facts, |copy| {
+            flip(&copy.file("tasks.db-wal"), *at)
+        });
         assert_eq!(opened.await, Opened::Refused, "byte {at} of {length}");
         refused += 1;
     }
@@ -164,11 +170,11 @@ async fn a_changed_byte_in_the_log_of_a_killed_process_is_refused() {
 
 #[tokio::test]
 async fn a_log_of_a_killed_process_that_is_cut_is_refused() {
-    let (place, facts) = killed().await;
-    let length = fs::metadata(place.file("tasks.db-wal")).unwrap().len();
+    let (folder, facts) = killed().await;
+    let length = fs::metadata(folder.file("tasks.db-wal")).unwrap().len();
     let lengths = (0..40).map(|n| length * n / 40);
     for cut in lengths.chain([31, 32, length - 1]) {
-        let opened = open_changed(&place, &facts, |copy| {
+        let opened = open_changed(&folder, &facts, |copy| {
             truncate(copy.file("tasks.db-wal"), cut);
         });
         assert_eq!(opened.await, Opened::Refused, "{cut} of {length}");
@@ -177,9 +183,9 @@ async fn a_log_of_a_killed_process_that_is_cut_is_refused() {
 
 #[tokio::test]
 async fn a_log_of_a_killed_process_that_is_deleted_is_refused() {
-    let (place, facts) = killed().await;
+    let (folder, facts) = killed().await;
     for names in [&["tasks.db-wal"][..], &["tasks.db-wal", "tasks.db-shm"][..]] {
-        let opened = open_changed(&place, &facts, |copy| {
+        let opened = open_changed(&folder, &facts, |copy| {
             for name in names {
                 fs::remove_file(copy.file(name)).unwrap();
             }
@@ -187,11 +193,11 @@ async fn a_log_of_a_killed_process_that_is_deleted_is_refused() {
         assert_eq!(opened.await, Opened::Refused);
     }
     // The index of the log is derived from it.
-    let opened = open_changed(&place, &facts, |copy| {
+    let opened = open_changed(&folder, &facts, |copy| {
         fs::remove_file(copy.file("tasks.db-shm")).unwrap();
     });
     assert_eq!(opened.await, Opened::Whole);
-    let opened = open_changed(&place, &facts, |copy| {
+    let opened = open_changed(&folder, &facts, |copy| {
         flip(&copy.file("tasks.db-shm"), 17);
     });
     assert_eq!(opened.await, Opened::Whole);
@@ -199,14 +205,14 @@ async fn a_log_of_a_killed_process_that_is_deleted_is_refused() {
 
 #[tokio::test]
 async fn a_changed_byte_in_a_file_is_refused_or_changes_one_value() {
-    let (place, facts) = closed().await;
-    let length = fs::metadata(place.path()).unwrap().len() as usize;
+    let (folder, facts) = closed().await;
+    let length = fs::metadata(folder.path()).unwrap().len() as usize;
     assert_eq!(length % 8_192, 0);
     let mut seen = BTreeMap::<Opened, u32>::new();
     for page in (0..length).step_by(8_192) {
         // The header of the page, its cells, its last byte.
         for at in [0, 1, 4, 7, 9, 4_000, 8_000, 8_191] {
-            let opened = open_changed(&place, &facts, |copy| {
+            let opened = open_changed(&folder, &facts, |copy| {
                 flip(&copy.path(), page + at);
             });
             *seen.entry(opened.await).or_default() += 1;
@@ -217,14 +223,14 @@ async fn a_changed_byte_in_a_file_is_refused_or_changes_one_value() {
 
 #[tokio::test]
 async fn a_file_that_is_cut_is_refused() {
-    for (place, facts) in [closed().await, killed().await] {
-        let length = fs::metadata(place.path()).unwrap().len();
+    for (folder, facts) in [closed().await, killed().await] {
+        let length = fs::metadata(folder.path()).unwrap().len();
         let lengths = (0..24).map(|n| length * n / 24);
         for cut in lengths.chain([1, 99, 100, length - 8_192, length - 1]) {
-            let opened = open_changed(&place, &facts, |copy| truncate(copy.path(), cut));
+            let opened = open_changed(&folder, &facts, |copy| truncate(copy.path(), cut));
             let opened = opened.await;
             // Missing parts of a file may be in its log.
-            let whole = place.file("tasks.db-wal").exists() && opened == Opened::Whole;
+            let whole = folder.file("tasks.db-wal").exists() && opened == Opened::Whole;
             assert!(whole || opened == Opened::Refused, "{cut} of {length}");
         }
     }
@@ -232,14 +238,14 @@ async fn a_file_that_is_cut_is_refused() {
 
 #[tokio::test]
 async fn a_log_of_another_store_is_refused() {
-    let (place, facts) = killed().await;
+    let (folder, facts) = killed().await;
     let (other, _) = killed().await;
-    let opened = open_changed(&place, &facts, |copy| {
+    let opened = open_changed(&folder, &facts, |copy| {
         fs::copy(other.file("tasks.db-wal"), copy.file("tasks.db-wal")).unwrap();
         fs::remove_file(copy.file("tasks.db.lock")).unwrap();
     });
     assert_eq!(opened.await, Opened::Refused);
-    let opened = open_changed(&place, &facts, |copy| {
+    let opened = open_changed(&folder, &facts, |copy| {
         fs::copy(other.path(), copy.path()).unwrap();
         fs::remove_file(copy.file("tasks.db.lock")).unwrap();
     });
@@ -298,18 +304,18 @@ async fn an_older_copy_of_a_killed_store_is_refused_as_incomplete() {
 
 #[tokio::test]
 async fn a_killed_store_without_its_file_starts_empty() {
-    let (place, _) = killed().await;
-    let log = fs::read(place.file("tasks.db-wal")).unwrap();
-    fs::remove_file(place.path()).unwrap();
-    let store = place.open().await;
+    let (folder, _) = killed().await;
+    let log = fs::read(folder.file("tasks.db-wal")).unwrap();
+    fs::remove_file(folder.path()).unwrap();
+    let store = folder.open().await;
     assert_eq!(fixtures::listed(&store, &fixtures::ada(), 99).await, []);
     let usage = store.usage(&fixtures::ada()).await.unwrap();
     assert_eq!(usage.retained, 0);
     // The log is not lost, because an operator may need it.
-    assert!(fs::read(place.file("tasks.db-wal.orphan-1")).unwrap() == log);
+    assert!(fs::read(folder.file("tasks.db-wal.orphan-1")).unwrap() == log);
     fixtures::stored(&store, fixtures::task(1)).await;
     drop(store);
-    let store = place.open().await;
+    let store = folder.open().await;
     assert_eq!(
         fixtures::listed(&store, &fixtures::ada(), 99).await.len(),
         1
@@ -318,40 +324,40 @@ async fn a_killed_store_without_its_file_starts_empty() {
 
 #[tokio::test]
 async fn an_empty_file_is_refused() {
-    let place = Place::new();
-    fs::write(place.path(), "").unwrap();
-    let refused = place.refusal().await.to_string();
+    let folder = StoreFolder::new();
+    fs::write(folder.path(), "").unwrap();
+    let refused = folder.refusal().await.to_string();
     assert!(refused.contains("empty"), "{refused}");
-    assert_eq!(fs::read(place.path()).unwrap(), b"");
+    assert_eq!(fs::read(folder.path()).unwrap(), b"");
 }
 
 #[tokio::test]
 async fn a_store_that_was_read_by_sqlite3_after_a_kill_opens() {
-    let (place, facts) = killed().await;
+    let (folder, facts) = killed().await;
     // Another program that closes the file last moves the log into it.
-    let other = rusqlite::Connection::open(place.path()).unwrap();
+    let other = rusqlite::Connection::open(folder.path()).unwrap();
     let count: u32 = other
         .query_row("SELECT count(*) FROM tasks", (), |row| row.get(0))
         .unwrap();
     assert_eq!(count, 40);
     drop(other);
-    assert!(!place.file("tasks.db-wal").exists());
-    let store = Sqlite::open(place.path(), SqliteOptions::default()).await;
+    assert!(!folder.file("tasks.db-wal").exists());
+    let store = Sqlite::open(folder.path(), SqliteOptions::default()).await;
     assert_eq!(super::damage::facts(&store.unwrap()).await.unwrap(), facts);
 }
 
 #[tokio::test]
 async fn two_torn_transactions_after_power_losses_are_not_damage() {
-    let (place, _) = killed().await;
-    let log = place.file("tasks.db-wal");
+    let (folder, _) = killed().await;
+    let log = folder.file("tasks.db-wal");
     let torn = last_transaction(&fs::read(&log).unwrap());
     flip(&log, torn);
     // After a power loss its record may be older.
-    fs::remove_file(place.file("tasks.db.lock")).unwrap();
+    fs::remove_file(folder.file("tasks.db.lock")).unwrap();
     // The torn transaction was not synced, so it was not acknowledged.
-    let _store = place.open().await;
+    let _store = folder.open().await;
 
-    let again = place.copy();
+    let again = folder.copy();
     fs::remove_file(again.file("tasks.db.lock")).unwrap();
     let log = again.file("tasks.db-wal");
     let length = fs::metadata(&log).unwrap().len() as usize;

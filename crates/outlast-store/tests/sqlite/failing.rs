@@ -9,11 +9,11 @@ use outlast_engine::store::{Health, StoreEvent};
 use outlast_engine::{Scope, Store, StoreError};
 use outlast_store::sqlite::{DiskFailure, FailPoint};
 
-use crate::opened::{Place, Saboteur, recovered};
+use crate::harness::{PlannedFailures, StoreFolder, recovered};
 
-async fn sabotaged(place: &Place) -> (Arc<Saboteur>, Arc<dyn Store>) {
-    let probe = Arc::new(Saboteur::default());
-    let store = place.open_with(probe.options()).await;
+async fn sabotaged(folder: &StoreFolder) -> (Arc<PlannedFailures>, Arc<dyn Store>) {
+    let probe = Arc::new(PlannedFailures::default());
+    let store = folder.open_with(probe.options()).await;
     (probe, store)
 }
 
@@ -23,8 +23,8 @@ fn is_unavailable<T>(written: &Result<T, StoreError>) -> bool {
 
 #[tokio::test]
 async fn a_failed_commit_is_unavailable_and_the_store_recovers() {
-    let place = Place::new();
-    let (probe, store) = sabotaged(&place).await;
+    let folder = StoreFolder::new();
+    let (probe, store) = sabotaged(&folder).await;
     let kept = fixtures::stored(&store, fixtures::task(1)).await;
 
     probe.fail(FailPoint::BeforeCommit, DiskFailure::SyncError);
@@ -50,7 +50,7 @@ async fn a_failed_commit_is_unavailable_and_the_store_recovers() {
     let usage = store.usage(&fixtures::ada()).await.unwrap();
     assert_eq!((usage.owner_open, usage.owner_retained), (0, 2));
     drop(store);
-    let store = place.open().await;
+    let store = folder.open().await;
     assert_eq!(
         fixtures::listed(&store, &fixtures::ada(), 9).await,
         [again.id, kept.id]
@@ -59,8 +59,8 @@ async fn a_failed_commit_is_unavailable_and_the_store_recovers() {
 
 #[tokio::test]
 async fn an_unacknowledged_insertion_is_undone() {
-    let place = Place::new();
-    let (probe, store) = sabotaged(&place).await;
+    let folder = StoreFolder::new();
+    let (probe, store) = sabotaged(&folder).await;
     probe.fail(FailPoint::AfterCommit, DiskFailure::SyncError);
     let insert = store.insert(fixtures::insertion(fixtures::task_with_key(
         1,
@@ -69,21 +69,21 @@ async fn an_unacknowledged_insertion_is_undone() {
     )));
     assert!(is_unavailable(&insert.await));
     assert_eq!(
-        place.look::<u32>("SELECT count(*) FROM tasks"),
+        folder.query::<u32>("SELECT count(*) FROM tasks"),
         1,
         "it did reach the file"
     );
 
     recovered(&store).await;
-    assert_eq!(place.look::<u32>("SELECT count(*) FROM tasks"), 0);
+    assert_eq!(folder.query::<u32>("SELECT count(*) FROM tasks"), 0);
     assert_eq!(fixtures::shown(&store, fixtures::id(1)).await, None);
     fixtures::stored(&store, fixtures::task_with_key(1, &fixtures::ada(), "k")).await;
 }
 
 #[tokio::test]
 async fn an_unacknowledged_change_stays_if_the_file_has_it() {
-    let place = Place::new();
-    let (probe, store) = sabotaged(&place).await;
+    let folder = StoreFolder::new();
+    let (probe, store) = sabotaged(&folder).await;
     let mut feed = store.join(fixtures::HERE).await.unwrap();
     let ending = fixtures::stored(&store, fixtures::task(1)).await;
     let leaving = fixtures::stored(&store, fixtures::task(2)).await;
@@ -120,8 +120,8 @@ async fn an_unacknowledged_change_stays_if_the_file_has_it() {
 
 #[tokio::test]
 async fn a_change_that_did_not_reach_the_file_is_undone() {
-    let place = Place::new();
-    let (probe, store) = sabotaged(&place).await;
+    let folder = StoreFolder::new();
+    let (probe, store) = sabotaged(&folder).await;
     let task = fixtures::stored(&store, fixtures::task(1)).await;
     probe.fail(FailPoint::BeforeCommit, DiskFailure::SyncError);
     let end = fixtures::change(
@@ -141,8 +141,8 @@ async fn a_change_that_did_not_reach_the_file_is_undone() {
 
 #[tokio::test]
 async fn a_store_stays_down_until_it_can_be_opened() {
-    let place = Place::new();
-    let (probe, store) = sabotaged(&place).await;
+    let folder = StoreFolder::new();
+    let (probe, store) = sabotaged(&folder).await;
     probe.fail(FailPoint::BeforeCommit, DiskFailure::SyncError);
     probe.fail(FailPoint::BeforeReopen, DiskFailure::SyncError);
     probe.fail(FailPoint::BeforeReopen, DiskFailure::SyncError);
@@ -157,8 +157,8 @@ async fn a_store_stays_down_until_it_can_be_opened() {
 
 #[tokio::test]
 async fn a_store_that_is_down_can_be_closed() {
-    let place = Place::new();
-    let (probe, store) = sabotaged(&place).await;
+    let folder = StoreFolder::new();
+    let (probe, store) = sabotaged(&folder).await;
     let kept = fixtures::stored(&store, fixtures::task(1)).await;
     probe.fail(FailPoint::BeforeCommit, DiskFailure::SyncError);
     assert!(is_unavailable(
@@ -166,7 +166,7 @@ async fn a_store_that_is_down_can_be_closed() {
     ));
     store.close().await.unwrap();
     assert_eq!(*store.health().borrow(), Health::Closed);
-    let store = place.open().await;
+    let store = folder.open().await;
     assert_eq!(
         fixtures::listed(&store, &fixtures::ada(), 9).await,
         [kept.id]
@@ -175,11 +175,11 @@ async fn a_store_that_is_down_can_be_closed() {
 
 #[tokio::test]
 async fn a_task_whose_row_was_deleted_fails_alone() {
-    let place = Place::new();
-    let store = place.open().await;
+    let folder = StoreFolder::new();
+    let store = folder.open().await;
     let lost = fixtures::stored(&store, fixtures::task(1)).await;
     let fine = fixtures::stored(&store, fixtures::task(2)).await;
-    let file = rusqlite::Connection::open(place.path()).unwrap();
+    let file = rusqlite::Connection::open(folder.path()).unwrap();
     let id = lost.id.to_string();
     file.execute("DELETE FROM opened WHERE id = ?1", [&id])
         .unwrap();
@@ -198,10 +198,10 @@ async fn a_task_whose_row_was_deleted_fails_alone() {
 
 #[tokio::test]
 async fn the_writer_waits_for_another_program_that_writes() {
-    let place = Place::new();
-    let store = place.open().await;
+    let folder = StoreFolder::new();
+    let store = folder.open().await;
     let task = fixtures::stored(&store, fixtures::task(1)).await;
-    let other = rusqlite::Connection::open(place.path()).unwrap();
+    let other = rusqlite::Connection::open(folder.path()).unwrap();
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
     let end = fixtures::ended(&store, &task, fixtures::result("1"));
     let release = async {

@@ -6,14 +6,14 @@ use std::process::{Child, Command, Stdio};
 use outlast_engine::laws::fixtures;
 use outlast_store::{OpenError, Sqlite, SqliteOptions};
 
-use crate::opened::Place;
+use crate::harness::StoreFolder;
 
-/// A second process of this test program that runs only `test`, for `place`.
-pub(crate) fn another_process(place: &Place, test: &str) -> Command {
+/// A second process of this test program that runs only `test`, for `folder`.
+pub(crate) fn another_process(folder: &StoreFolder, test: &str) -> Command {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command
         .args(["--exact", test, "--nocapture", "--ignored"])
-        .env(PLACE, place.path())
+        .env(STORE_VARIABLE, folder.path())
         .stdout(Stdio::piped())
         .stderr(Stdio::null());
     command
@@ -21,7 +21,7 @@ pub(crate) fn another_process(place: &Place, test: &str) -> Command {
 
 /// The file that this process was started for.
 pub(crate) fn given_path() -> Option<String> {
-    std::env::var(PLACE).ok()
+    std::env::var(STORE_VARIABLE).ok()
 }
 
 /// The lines that the process prints after `word`.
@@ -44,13 +44,13 @@ async fn hold_the_file() {
 
 #[tokio::test]
 async fn a_second_process_is_refused_with_the_holder_of_the_lock() {
-    let place = Place::new();
-    let mut first = another_process(&place, "locking::hold_the_file")
+    let folder = StoreFolder::new();
+    let mut first = another_process(&folder, "locking::hold_the_file")
         .spawn()
         .unwrap();
     said(&mut first, "holding").next().unwrap();
 
-    let refused = place.refusal().await;
+    let refused = folder.refusal().await;
     assert!(matches!(refused, OpenError::InUse { .. }), "{refused}");
     let words = refused.to_string();
     let process = format!("in use by process {} (sqlite-", first.id());
@@ -61,45 +61,45 @@ async fn a_second_process_is_refused_with_the_holder_of_the_lock() {
     // SIGKILL: nothing is cleaned up, but the lock is free.
     first.kill().unwrap();
     first.wait().unwrap();
-    let store = place.open().await;
+    let store = folder.open().await;
     fixtures::stored(&store, fixtures::task(1)).await;
 }
 
 #[tokio::test]
 async fn a_second_store_in_the_same_process_is_refused() {
-    let place = Place::new();
-    let first = place.open().await;
-    let refused = place.refusal().await.to_string();
+    let folder = StoreFolder::new();
+    let first = folder.open().await;
+    let refused = folder.refusal().await.to_string();
     let process = format!("process {} ", std::process::id());
     assert!(refused.contains(&process), "{refused}");
     // The attempt did not affect the first store.
     fixtures::stored(&first, fixtures::task(1)).await;
 
     first.close().await.unwrap();
-    let second = place.open().await;
+    let second = folder.open().await;
     drop(second);
-    place.open().await;
+    folder.open().await;
 }
 
 #[tokio::test]
 async fn a_file_has_one_lock_however_it_is_named() {
-    let place = Place::new();
-    let _first = place.open().await;
-    let link = place.file("link.db");
-    std::os::unix::fs::symlink(place.path(), &link).unwrap();
+    let folder = StoreFolder::new();
+    let _first = folder.open().await;
+    let link = folder.file("link.db");
+    std::os::unix::fs::symlink(folder.path(), &link).unwrap();
     let refused = Sqlite::open(link, SqliteOptions::default()).await;
     assert!(matches!(refused, Err(OpenError::InUse { .. })));
 }
 
 #[tokio::test]
 async fn a_lock_file_that_is_a_symbolic_link_is_refused() {
-    let place = Place::new();
-    let victim = place.file("victim");
+    let folder = StoreFolder::new();
+    let victim = folder.file("victim");
     std::fs::write(&victim, "precious").unwrap();
-    let mut lock = place.path().as_os_str().to_owned();
+    let mut lock = folder.path().as_os_str().to_owned();
     lock.push(".lock");
     std::os::unix::fs::symlink(&victim, lock).unwrap();
-    let refused = Sqlite::open(place.path(), SqliteOptions::default()).await;
+    let refused = Sqlite::open(folder.path(), SqliteOptions::default()).await;
     let why = match refused {
         Ok(_) => panic!("a link is not followed"),
         Err(error) => error.to_string(),
@@ -108,4 +108,4 @@ async fn a_lock_file_that_is_a_symbolic_link_is_refused() {
     assert_eq!(std::fs::read_to_string(victim).unwrap(), "precious");
 }
 
-const PLACE: &str = "OUTLAST_TEST_STORE";
+const STORE_VARIABLE: &str = "OUTLAST_TEST_STORE";

@@ -6,7 +6,7 @@ use outlast_engine::Store;
 use outlast_engine::laws::fixtures;
 use outlast_store::{Durability, SqliteOptions};
 
-use crate::opened::Place;
+use crate::harness::StoreFolder;
 
 const MIB: u64 = 1 << 20;
 
@@ -28,25 +28,25 @@ fn quick() -> SqliteOptions {
 
 #[tokio::test]
 async fn the_log_is_moved_into_the_file() {
-    let place = Place::new();
-    let store = place.open_with(quick()).await;
+    let folder = StoreFolder::new();
+    let store = folder.open_with(quick()).await;
     write(&store, 0, 800).await;
-    let log = place.file("tasks.db-wal").metadata().unwrap().len();
+    let log = folder.file("tasks.db-wal").metadata().unwrap().len();
     assert!(log < 40 * MIB, "{log} bytes of about 90 MB are in the log");
-    let file = place.path().metadata().unwrap().len();
+    let file = folder.path().metadata().unwrap().len();
     assert!(file > 60 * MIB, "{file} bytes are in the file");
     drop(store);
-    let store = place.open_with(quick()).await;
+    let store = folder.open_with(quick()).await;
     let body = fixtures::body(&store, fixtures::id(799)).await;
     assert_eq!(body.map(|body| body.size()), Some(100_002));
 }
 
 #[tokio::test]
 async fn a_reader_delays_the_checkpoint_only_while_it_reads() {
-    let place = Place::new();
-    let store = place.open_with(quick()).await;
+    let folder = StoreFolder::new();
+    let store = folder.open_with(quick()).await;
     write(&store, 0, 10).await;
-    let reader = rusqlite::Connection::open(place.path()).unwrap();
+    let reader = rusqlite::Connection::open(folder.path()).unwrap();
     let count = |reader: &rusqlite::Connection| -> u32 {
         let sql = "SELECT count(*) FROM tasks";
         reader.query_row(sql, (), |row| row.get(0)).unwrap()
@@ -56,11 +56,11 @@ async fn a_reader_delays_the_checkpoint_only_while_it_reads() {
     write(&store, 10, 300).await;
     assert_eq!(count(&reader), 10, "what it saw when it began");
     reader.execute_batch("COMMIT").unwrap();
-    let held_up = place.file("tasks.db-wal").metadata().unwrap().len();
+    let held_up = folder.file("tasks.db-wal").metadata().unwrap().len();
     assert!(held_up > 25 * MIB, "{held_up}");
 
     write(&store, 310, 800).await;
-    let log = place.file("tasks.db-wal").metadata().unwrap().len();
+    let log = folder.file("tasks.db-wal").metadata().unwrap().len();
     assert!(log < held_up + 40 * MIB, "{log} bytes after {held_up}");
     assert_eq!(count(&reader), 1_110);
 }

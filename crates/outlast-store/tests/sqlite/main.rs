@@ -6,17 +6,17 @@
 )]
 
 mod backup;
+mod batches;
+mod crash;
 mod damage;
-mod dying;
 mod failing;
 mod file;
-mod grouping;
+mod harness;
 mod locking;
 mod log;
-mod moved;
-mod opened;
 mod reading;
 mod reopening;
-mod room;
+mod replaced_files;
 mod rows;
+mod space;
 mod unreleased;

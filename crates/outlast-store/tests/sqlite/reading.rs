@@ -7,22 +7,22 @@ use outlast_engine::laws::fixtures;
 use outlast_engine::{Owner, Scope, Store};
 use outlast_store::sqlite::SqliteReader;
 
+use crate::harness::StoreFolder;
 use crate::locking::{another_process, given_path, said};
-use crate::opened::Place;
 
 #[tokio::test]
 async fn a_reader_changes_nothing_and_needs_no_lock() {
-    let place = Place::new();
-    assert!(SqliteReader::open(place.path()).unwrap().is_none());
-    assert!(!place.path().exists());
-    let store = place.open().await;
+    let folder = StoreFolder::new();
+    assert!(SqliteReader::open(folder.path()).unwrap().is_none());
+    assert!(!folder.path().exists());
+    let store = folder.open().await;
     for n in 0..8 {
         let task = fixtures::stored(&store, fixtures::task(n)).await;
         if n < 4 {
             fixtures::ended(&store, &task, fixtures::result("{\"content\":[]}")).await;
         }
     }
-    let reader = SqliteReader::open(place.path()).unwrap().unwrap();
+    let reader = SqliteReader::open(folder.path()).unwrap().unwrap();
     let tasks = reader.newest(&Scope::OwnedBy(fixtures::ada()), 5).unwrap();
     assert_eq!(tasks.len(), 5);
     assert_eq!(reader.newest(&Scope::AnyTask, 5).unwrap(), tasks);
@@ -35,12 +35,12 @@ async fn a_reader_changes_nothing_and_needs_no_lock() {
 
 #[tokio::test]
 async fn a_reader_finds_ids_by_their_beginning() {
-    let place = Place::new();
-    let store = place.open().await;
+    let folder = StoreFolder::new();
+    let store = folder.open().await;
     for n in 0..3 {
         fixtures::stored(&store, fixtures::task(n)).await;
     }
-    let reader = SqliteReader::open(place.path()).unwrap().unwrap();
+    let reader = SqliteReader::open(folder.path()).unwrap().unwrap();
     let scope = Scope::OwnedBy(fixtures::ada());
     let tasks = reader.newest(&scope, 3).unwrap();
     let newest_first: Vec<_> = tasks.iter().map(|task| task.id).collect();
@@ -54,15 +54,15 @@ async fn a_reader_finds_ids_by_their_beginning() {
 
 #[tokio::test]
 async fn a_reader_knows_whether_a_process_has_the_store_open() {
-    let place = Place::new();
-    let store = place.open().await;
-    let reader = SqliteReader::open(place.path()).unwrap().unwrap();
+    let folder = StoreFolder::new();
+    let store = folder.open().await;
+    let reader = SqliteReader::open(folder.path()).unwrap().unwrap();
     let holder = reader.holder().unwrap().expect("this process has it open");
     assert_eq!(holder.process, Some(std::process::id()));
     store.close().await.unwrap();
     drop(store);
     assert_eq!(reader.holder().unwrap(), None);
-    drop(place.open().await);
+    drop(folder.open().await);
 }
 
 #[tokio::test]
@@ -88,17 +88,17 @@ async fn acknowledge_tasks() {
 /// process otherwise.
 #[test]
 fn sqlite3_sees_each_acknowledged_task_at_once() {
-    let place = Place::new();
-    let mut child = another_process(&place, "reading::acknowledge_tasks")
+    let folder = StoreFolder::new();
+    let mut child = another_process(&folder, "reading::acknowledge_tasks")
         .spawn()
         .unwrap();
     let mut seen = 0;
     for line in said(&mut child, "acknowledged ").take(40) {
         let (id, state) = line.split_once(' ').unwrap();
         let sql = format!("SELECT state FROM tasks WHERE id = '{id}'");
-        assert_eq!(select(&place, &sql), state, "{id}");
+        assert_eq!(select(&folder, &sql), state, "{id}");
         if state == "working" {
-            std::fs::write(place.file(&format!("tasks.db.seen-{seen}")), "").unwrap();
+            std::fs::write(folder.file(&format!("tasks.db.seen-{seen}")), "").unwrap();
             seen += 1;
         }
     }
@@ -108,10 +108,10 @@ fn sqlite3_sees_each_acknowledged_task_at_once() {
 }
 
 /// The value of a query, read outside of the server.
-fn select(place: &Place, sql: &str) -> String {
-    let by_tool = Command::new("sqlite3").arg(place.path()).arg(sql).output();
+fn select(folder: &StoreFolder, sql: &str) -> String {
+    let by_tool = Command::new("sqlite3").arg(folder.path()).arg(sql).output();
     match by_tool {
         Ok(found) => String::from_utf8(found.stdout).unwrap().trim().to_owned(),
-        Err(_) => place.look(sql),
+        Err(_) => folder.query(sql),
     }
 }

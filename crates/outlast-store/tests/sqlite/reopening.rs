@@ -13,36 +13,36 @@ use outlast_engine::{
 };
 use outlast_wire::Raw;
 
-use crate::opened::Place;
+use crate::harness::StoreFolder;
 
 #[tokio::test]
 async fn a_closed_store_opens_as_it_was() {
-    let place = Place::new();
-    let store = place.open().await;
+    let folder = StoreFolder::new();
+    let store = folder.open().await;
     let before = fill(&store).await;
     store.close().await.unwrap();
-    let store = place.open().await;
+    let store = folder.open().await;
     assert_eq!(Everything::of(&store).await, before);
 }
 
 #[tokio::test]
 async fn a_dropped_store_opens_as_it_was() {
-    let place = Place::new();
-    let store = place.open().await;
+    let folder = StoreFolder::new();
+    let store = folder.open().await;
     let before = fill(&store).await;
     drop(store);
-    let store = place.open().await;
+    let store = folder.open().await;
     assert_eq!(Everything::of(&store).await, before);
 }
 
 #[tokio::test]
 async fn files_copied_from_a_running_store_open_as_it_was() {
-    let place = Place::new();
-    let store = place.open().await;
+    let folder = StoreFolder::new();
+    let store = folder.open().await;
     let before = fill(&store).await;
-    let copy = Place::new();
+    let copy = StoreFolder::new();
     for name in ["tasks.db", "tasks.db-wal"] {
-        fs::copy(place.file(name), copy.file(name)).unwrap();
+        fs::copy(folder.file(name), copy.file(name)).unwrap();
     }
     let store = copy.open().await;
     assert_eq!(Everything::of(&store).await, before);
@@ -50,19 +50,19 @@ async fn files_copied_from_a_running_store_open_as_it_was() {
 
 #[tokio::test]
 async fn a_reopened_store_continues() {
-    let place = Place::new();
-    let store = place.open().await;
+    let folder = StoreFolder::new();
+    let store = folder.open().await;
     let task = fixtures::stored(&store, fixtures::task_with_key(1, &fixtures::ada(), "once")).await;
     drop(store);
 
-    let store = place.open().await;
+    let store = folder.open().await;
     let claimed = store.claim(fixtures::THERE, 10).await.unwrap();
     assert_eq!(claimed.len(), 1, "its executor is gone");
     let task = fixtures::changed(&store, &task, fixtures::take_over(fixtures::THERE)).await;
     let task = fixtures::ended(&store, &task, fixtures::result("1")).await;
     drop(store);
 
-    let store = place.open().await;
+    let store = folder.open().await;
     let again = store.insert(fixtures::insertion(fixtures::task_with_key(
         2,
         &fixtures::ada(),
@@ -79,12 +79,12 @@ async fn a_reopened_store_continues() {
 
 #[tokio::test]
 async fn a_creation_number_is_never_reused() {
-    let place = Place::new();
+    let folder = StoreFolder::new();
     let mut last = 0;
     for round in 0..4 {
-        let store = place.open().await;
+        let store = folder.open().await;
         let task = fixtures::stored(&store, fixtures::task(round)).await;
-        let position: u64 = place.look::<i64>("SELECT max(row & 68719476735) FROM tasks") as u64;
+        let position: u64 = folder.query::<i64>("SELECT max(row & 68719476735) FROM tasks") as u64;
         assert!(position > last, "{position} after {last}");
         last = position;
         // The newest row is deleted when the store is opened again.

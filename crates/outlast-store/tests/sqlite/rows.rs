@@ -7,62 +7,62 @@ use outlast_engine::task::{Lifetime, NewTask, TtlPolicy};
 use outlast_engine::transition::Command;
 use outlast_engine::{ErrorCode, InputKinds, Outcome, Task};
 
-use crate::opened::Place;
+use crate::harness::StoreFolder;
 
 #[tokio::test]
 async fn the_end_moves_a_row_to_its_final_bucket() {
-    let place = Place::new();
-    let store = place.open().await;
+    let folder = StoreFolder::new();
+    let store = folder.open().await;
     let lifetime = Lifetime::new(fixtures::TTL, TtlPolicy::KeepLive, None);
     let task = fixtures::stored(&store, fixtures::task_living(1, lifetime)).await;
-    let first = bucket(&place);
+    let first = bucket(&folder);
     assert_eq!(first, minutes(fixtures::CREATED.0 + fixtures::TTL));
 
     let extended = Command::Extend {
         ttl: 10 * fixtures::TTL,
     };
     let task = fixtures::changed(&store, &task, extended).await;
-    assert_eq!(bucket(&place), first, "an extension changes a column");
-    assert_eq!(expires(&place), fixtures::CREATED.0 + 10 * fixtures::TTL);
+    assert_eq!(bucket(&folder), first, "an extension changes a column");
+    assert_eq!(expires(&folder), fixtures::CREATED.0 + 10 * fixtures::TTL);
 
     let task = fixtures::ended(&store, &task, fixtures::result("[1,2]")).await;
     assert_eq!(
-        bucket(&place),
+        bucket(&folder),
         minutes(fixtures::CREATED.0 + 10 * fixtures::TTL)
     );
-    assert_eq!(place.look::<u32>("SELECT count(*) FROM tasks"), 1);
+    assert_eq!(folder.query::<u32>("SELECT count(*) FROM tasks"), 1);
     assert_eq!(
         fixtures::body(&store, task.id).await,
         Some(fixtures::raw("[1,2]"))
     );
     assert_eq!(fixtures::loaded(&store, task.id).await, Some(task.clone()));
 
-    let last = bucket(&place);
+    let last = bucket(&folder);
     let extended = Command::Extend {
         ttl: 20 * fixtures::TTL,
     };
     fixtures::changed(&store, &task, extended).await;
-    assert_eq!(bucket(&place), last, "an extension changes a column");
+    assert_eq!(bucket(&folder), last, "an extension changes a column");
     fixtures::removed(&store, &fixtures::loaded(&store, task.id).await.unwrap()).await;
-    assert_eq!(place.look::<u32>("SELECT count(*) FROM tasks"), 0);
+    assert_eq!(folder.query::<u32>("SELECT count(*) FROM tasks"), 0);
 }
 
 #[tokio::test]
 async fn an_end_in_time_stays_in_its_row() {
-    let place = Place::new();
-    let store = place.open().await;
+    let folder = StoreFolder::new();
+    let store = folder.open().await;
     let task = fixtures::stored(&store, fixtures::task(1)).await;
-    let row = place.look::<i64>("SELECT row FROM tasks");
+    let row = folder.query::<i64>("SELECT row FROM tasks");
     fixtures::ended(&store, &task, fixtures::result("1")).await;
-    assert_eq!(place.look::<i64>("SELECT row FROM tasks"), row);
+    assert_eq!(folder.query::<i64>("SELECT row FROM tasks"), row);
 }
 
 /// Values that consecutive tasks share are bound once. Each task still gets its own values,
 /// whatever the previous one had.
 #[tokio::test]
 async fn consecutive_tasks_do_not_share_wrong_values() {
-    let place = Place::new();
-    let store = place.open().await;
+    let folder = StoreFolder::new();
+    let store = folder.open().await;
     let mut tasks = Vec::new();
     for n in 0..64 {
         // Choices that change at different rates.
@@ -94,7 +94,7 @@ async fn consecutive_tasks_do_not_share_wrong_values() {
         });
     }
     drop(store);
-    let store = place.open().await;
+    let store = folder.open().await;
     for task in tasks {
         assert_eq!(fixtures::loaded(&store, task.id).await, Some(task));
     }
@@ -102,8 +102,8 @@ async fn consecutive_tasks_do_not_share_wrong_values() {
 
 #[tokio::test]
 async fn an_operator_can_read_the_tables() {
-    let place = Place::new();
-    let store = place.open().await;
+    let folder = StoreFolder::new();
+    let store = folder.open().await;
     let working = fixtures::stored(&store, fixtures::task(1)).await;
     fixtures::changed(&store, &working, fixtures::status(&working, "page 1 of 3")).await;
     let asking = fixtures::stored(&store, fixtures::task(2)).await;
@@ -112,7 +112,7 @@ async fn an_operator_can_read_the_tables() {
     let error = Outcome::error(ErrorCode(-32603), "out of paper");
     fixtures::ended(&store, &failed, error).await;
 
-    let file = rusqlite::Connection::open(place.path()).unwrap();
+    let file = rusqlite::Connection::open(folder.path()).unwrap();
     let mut overview = file
         .prepare("SELECT id, owner, state, what, message, created, expires FROM overview ORDER BY id = ?1, state")
         .unwrap();
@@ -158,13 +158,13 @@ async fn an_operator_can_read_the_tables() {
             ],
         ]
     );
-    let asks: String = place
-        .look("SELECT json_extract(details, '$.asks') FROM tasks WHERE state = 'awaiting_input'");
+    let asks: String = folder
+        .query("SELECT json_extract(details, '$.asks') FROM tasks WHERE state = 'awaiting_input'");
     assert_eq!(
         asks,
         r#"[{"key":"name","kind":"elicit_form","timing":"during_work","params":{"message":"who?"}}]"#
     );
-    let timeline: String = place.look("SELECT timeline FROM tasks WHERE state = 'working'");
+    let timeline: String = folder.query("SELECT timeline FROM tasks WHERE state = 'working'");
     assert_eq!(
         timeline,
         r#"[{"at":1785000001000,"what":{"status":"page 1 of 3"}}]"#
@@ -173,8 +173,8 @@ async fn an_operator_can_read_the_tables() {
 
 #[tokio::test]
 async fn a_history_is_read_as_it_was_written() {
-    let place = Place::new();
-    let store = place.open().await;
+    let folder = StoreFolder::new();
+    let store = folder.open().await;
     let lifetime = Lifetime::new(fixtures::TTL, TtlPolicy::KeepLive, Some(fixtures::TTL));
     let mut task = fixtures::stored(&store, fixtures::task_living(1, lifetime)).await;
     for page in 0..2 {
@@ -191,12 +191,12 @@ async fn a_history_is_read_as_it_was_written() {
     assert!(task.timeline.dropped > 0);
 }
 
-fn bucket(place: &Place) -> u64 {
-    place.look::<i64>("SELECT row >> 36 FROM tasks") as u64
+fn bucket(folder: &StoreFolder) -> u64 {
+    folder.query::<i64>("SELECT row >> 36 FROM tasks") as u64
 }
 
-fn expires(place: &Place) -> u64 {
-    place.look::<i64>("SELECT expires FROM tasks") as u64
+fn expires(folder: &StoreFolder) -> u64 {
+    folder.query::<i64>("SELECT expires FROM tasks") as u64
 }
 
 fn minutes(millis: u64) -> u64 {

@@ -5,13 +5,13 @@ use std::fs;
 
 use outlast_store::OpenError;
 
-use crate::opened::Place;
+use crate::harness::StoreFolder;
 
 #[tokio::test]
 async fn a_file_of_an_unreleased_build_is_refused_and_not_changed() {
     for version in [1, 2] {
-        let place = Place::new();
-        let old = rusqlite::Connection::open(place.path()).unwrap();
+        let folder = StoreFolder::new();
+        let old = rusqlite::Connection::open(folder.path()).unwrap();
         old.execute_batch(
             "CREATE TABLE opened (id TEXT); CREATE TABLE meta (name TEXT, value INT)",
         )
@@ -20,14 +20,14 @@ async fn a_file_of_an_unreleased_build_is_refused_and_not_changed() {
             .unwrap();
         old.pragma_update(None, "user_version", version).unwrap();
         drop(old);
-        let before = fs::read(place.path()).unwrap();
-        let refused = place.refusal().await;
+        let before = fs::read(folder.path()).unwrap();
+        let refused = folder.refusal().await;
         assert!(matches!(refused, OpenError::Unreleased { .. }), "{refused}");
         let words = refused.to_string();
         assert!(words.contains("before its first release"), "{words}");
         assert!(words.contains("move it away"), "{words}");
-        assert_eq!(fs::read(place.path()).unwrap(), before);
-        let refused = outlast_store::sqlite::SqliteReader::open(place.path());
+        assert_eq!(fs::read(folder.path()).unwrap(), before);
+        let refused = outlast_store::sqlite::SqliteReader::open(folder.path());
         assert!(matches!(refused, Err(OpenError::Unreleased { .. })));
     }
 }
@@ -35,12 +35,12 @@ async fn a_file_of_an_unreleased_build_is_refused_and_not_changed() {
 #[tokio::test]
 async fn a_ledger_of_an_unreleased_build_is_named() {
     for suffix in ["ledger-a", "ledger-b"] {
-        let place = Place::new();
-        let ledger = place.file(&format!("tasks.db.{suffix}"));
+        let folder = StoreFolder::new();
+        let ledger = folder.file(&format!("tasks.db.{suffix}"));
         fs::write(&ledger, "frames").unwrap();
-        let refused = place.refusal().await.to_string();
+        let refused = folder.refusal().await.to_string();
         assert!(refused.contains(suffix), "{refused}");
-        assert!(!place.path().exists());
+        assert!(!folder.path().exists());
         assert_eq!(fs::read(&ledger).unwrap(), b"frames");
     }
 }

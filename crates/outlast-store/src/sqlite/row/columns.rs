@@ -70,18 +70,18 @@ pub(super) fn insert_opened_sql() -> String {
 /// Inserts the end of a task.
 pub(super) fn insert_ended_sql() -> String {
     let (row, body) = ([Column::Row], [Column::Body]);
-    insert_sql("ended", row.iter().chain(COURSE).chain(&body))
+    insert_sql("ended", row.iter().chain(MUTABLE_COLUMNS).chain(&body))
 }
 
 /// Updates a task that has not ended.
 pub(super) fn update_opened_sql() -> String {
-    let (changes, row) = (course_changes(), Column::Row.parameter());
+    let (changes, row) = (mutable_assignments(), Column::Row.parameter());
     format!("UPDATE opened SET {changes} WHERE row = ?{row}")
 }
 
 /// Updates a task that has ended.
 pub(super) fn update_ended_sql() -> String {
-    let (changes, row) = (course_changes(), Column::Row.parameter());
+    let (changes, row) = (mutable_assignments(), Column::Row.parameter());
     let body = Column::Body.parameter();
     format!("UPDATE ended SET {changes}, body = coalesce(?{body}, body) WHERE row = ?{row}")
 }
@@ -99,7 +99,7 @@ pub(in crate::sqlite) fn select_sql() -> String {
 }
 
 /// Selects the summary of every task, in the order of rows.
-pub(in crate::sqlite) fn select_brief_sql() -> String {
+pub(in crate::sqlite) fn select_summary_sql() -> String {
     let names = NAMES[..=Column::Runner as usize].join(", ");
     format!("SELECT {names} FROM tasks ORDER BY row")
 }
@@ -111,15 +111,15 @@ fn insert_sql<'c>(table: &str, columns: impl Iterator<Item = &'c Column>) -> Str
     format!("INSERT INTO {table} ({names}) VALUES ({parameters})")
 }
 
-fn course_changes() -> String {
-    let changes = COURSE
+fn mutable_assignments() -> String {
+    let changes = MUTABLE_COLUMNS
         .iter()
         .map(|column| format!("{} = ?{}", column.name(), column.parameter()));
     changes.collect::<Vec<_>>().join(", ")
 }
 
 /// The columns that change. The request and the creation of a task never change.
-const COURSE: &[Column] = &[
+const MUTABLE_COLUMNS: &[Column] = &[
     Column::State,
     Column::Message,
     Column::Updated,

@@ -45,14 +45,14 @@ pub(super) fn write(out: &mut Vec<u8>, task: &Task) {
 #[serde(default, deny_unknown_fields)]
 pub(super) struct Details {
     granted: Option<u64>,
-    keep: Option<KeepWord>,
+    keep: Option<StoredTtlPolicy>,
     run_limit: Option<u64>,
     waited: u64,
     waiting_since: Option<u64>,
     cancel: Option<Cancel>,
     pub(super) timeline_dropped: u32,
     pub(super) asked: BTreeSet<InputKey>,
-    asks: Vec<Ask>,
+    asks: Vec<StoredRequest>,
     pub(super) answers: BTreeMap<InputKey, InputResponse>,
 }
 
@@ -67,7 +67,7 @@ impl Details {
             granted_ttl_ms: self.granted.unwrap_or(ttl_ms),
             ttl_policy: match self.keep {
                 None => TtlPolicy::Strict,
-                Some(KeepWord::WhileLive) => TtlPolicy::KeepLive,
+                Some(StoredTtlPolicy::WhileLive) => TtlPolicy::KeepLive,
             },
             run_limit_ms: self.run_limit,
             waited_ms: self.waited,
@@ -83,7 +83,7 @@ impl Details {
     }
 
     /// Returns the open input requests, if there are any.
-    pub(super) fn take_asks(&mut self) -> Option<Outstanding> {
+    pub(super) fn take_input_requests(&mut self) -> Option<Outstanding> {
         let asks = std::mem::take(&mut self.asks).into_iter().map(|ask| {
             let question = InputRequest {
                 kind: ask.kind,
@@ -96,8 +96,8 @@ impl Details {
     }
 }
 
-fn asks(outstanding: &Outstanding) -> Vec<AskRef<'_>> {
-    let asks = outstanding.iter().map(|(key, question)| AskRef {
+fn asks(outstanding: &Outstanding) -> Vec<StoredRequestRef<'_>> {
+    let asks = outstanding.iter().map(|(key, question)| StoredRequestRef {
         key,
         kind: question.kind,
         timing: question.timing,
@@ -111,7 +111,7 @@ struct DetailsRef<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     granted: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    keep: Option<KeepWord>,
+    keep: Option<StoredTtlPolicy>,
     #[serde(skip_serializing_if = "Option::is_none")]
     run_limit: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -125,7 +125,7 @@ struct DetailsRef<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     asked: Option<&'a BTreeSet<InputKey>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    asks: Option<Vec<AskRef<'a>>>,
+    asks: Option<Vec<StoredRequestRef<'a>>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     answers: Option<&'a BTreeMap<InputKey, InputResponse>>,
 }
@@ -133,11 +133,11 @@ struct DetailsRef<'a> {
 /// The stored form of the TTL policy, unless it is strict.
 #[derive(Clone, Copy, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum KeepWord {
+enum StoredTtlPolicy {
     WhileLive,
 }
 
-const WHILE_LIVE: KeepWord = KeepWord::WhileLive;
+const WHILE_LIVE: StoredTtlPolicy = StoredTtlPolicy::WhileLive;
 
 #[derive(Serialize, Deserialize)]
 struct Cancel {
@@ -155,7 +155,7 @@ impl From<CancelIntent> for Cancel {
 }
 
 #[derive(Serialize)]
-struct AskRef<'a> {
+struct StoredRequestRef<'a> {
     key: &'a InputKey,
     kind: InputKind,
     timing: InputTiming,
@@ -164,7 +164,7 @@ struct AskRef<'a> {
 }
 
 #[derive(Deserialize)]
-struct Ask {
+struct StoredRequest {
     key: InputKey,
     kind: InputKind,
     timing: InputTiming,

@@ -10,7 +10,7 @@ pub(in crate::sqlite) struct RowId(pub(in crate::sqlite) i64);
 
 impl RowId {
     pub(in crate::sqlite) fn new(expires: Timestamp, position: Position) -> Self {
-        let bucket = (expires.0 / MINUTE).min(LAST_BUCKET);
+        let bucket = (expires.0 / MINUTE_MS).min(LAST_BUCKET);
         Self((bucket << POSITION_BITS | position.0 & LAST_POSITION).cast_signed())
     }
 
@@ -32,7 +32,7 @@ const POSITION_BITS: u32 = 36;
 /// The remaining bits of a positive number. They are exhausted in the year 2225.
 const LAST_BUCKET: u64 = (1 << (63 - POSITION_BITS)) - 1;
 
-const MINUTE: u64 = 60_000;
+const MINUTE_MS: u64 = 60_000;
 
 #[cfg(test)]
 mod tests {
@@ -40,11 +40,15 @@ mod tests {
 
     #[test]
     fn rows_are_ordered_by_the_minute_of_expiry_and_then_by_creation() {
-        let at = |minute: u64, position| RowId::new(Timestamp(minute * MINUTE), Position(position));
+        let at =
+            |minute: u64, position| RowId::new(Timestamp(minute * MINUTE_MS), Position(position));
         assert!(at(5, LAST_POSITION) < at(6, 1));
         assert!(at(6, 1) < at(6, 2));
         assert_eq!(at(6, 9).position(), Position(9));
-        assert_eq!(at(6, 9).expiring(Timestamp(8 * MINUTE + 59_999)), at(8, 9));
+        assert_eq!(
+            at(6, 9).expiring(Timestamp(8 * MINUTE_MS + 59_999)),
+            at(8, 9)
+        );
         let last = RowId::new(Timestamp(u64::MAX), Position(LAST_POSITION));
         assert_eq!(last, RowId(i64::MAX));
     }

@@ -8,7 +8,7 @@ mod statements;
 mod text;
 mod write;
 
-pub(super) use columns::{select_brief_sql, select_sql};
+pub(super) use columns::{select_sql, select_summary_sql};
 pub(super) use id::{LAST_POSITION, RowId};
-pub(super) use read::{BadRow, LastNames, brief_or_open, task};
+pub(super) use read::{LastNames, RowError, summary_or_open, task};
 pub(super) use statements::{TaskStatements, delete};

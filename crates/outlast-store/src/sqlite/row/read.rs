@@ -17,13 +17,13 @@ use super::text::{self, StateWord};
 
 /// A row that cannot be read as a task.
 #[derive(Debug, thiserror::Error)]
-pub(in crate::sqlite) enum BadRow {
+pub(in crate::sqlite) enum RowError {
     /// SQLite could not read it.
     #[error(transparent)]
     Sqlite(#[from] rusqlite::Error),
     /// It contains an invalid value.
     #[error("row {row} (task {task}): {what}")]
-    Nonsense {
+    InvalidValue {
         row: i64,
         task: String,
         what: String,
@@ -38,12 +38,12 @@ pub(in crate::sqlite) struct LastNames {
 }
 
 /// Reads the summary of a task, or `None` if it is open and must be read in full. Reads the columns
-/// of [`select_brief_sql`](super::select_brief_sql). Consecutive rows often have the same owner and
+/// of [`select_summary_sql`](super::select_brief_sql). Consecutive rows often have the same owner and
 /// runner, so the caller keeps their names, and the tasks share them.
-pub(in crate::sqlite) fn brief_or_open(
+pub(in crate::sqlite) fn summary_or_open(
     row: &Row<'_>,
     last: &mut LastNames,
-) -> Result<(RowId, Option<StoredTask>), BadRow> {
+) -> Result<(RowId, Option<StoredTask>), RowError> {
     let cells = Cells(row);
     let at = RowId(cells.integer(Column::Row)?);
     let StateWord::Ended(ending) = cells.state()? else {
@@ -66,8 +66,8 @@ pub(in crate::sqlite) fn brief_or_open(
         runner,
         ending,
         message: cells.shared(Column::Message)?,
-        created: cells.moment(Column::Created)?,
-        updated: cells.moment(Column::Updated)?,
+        created: cells.timestamp(Column::Created)?,
+        updated: cells.timestamp(Column::Updated)?,
         ttl_ms: cells.integer(Column::Ttl)?.cast_unsigned(),
         poll_interval_ms: cells.small(Column::PollInterval)?,
         revision: Revision(cells.small(Column::Revision)?),
@@ -77,7 +77,7 @@ pub(in crate::sqlite) fn brief_or_open(
 }
 
 /// Reads the whole task, from the columns of [`select_sql`](super::select_sql).
-pub(in crate::sqlite) fn task(row: &Row<'_>) -> Result<Task, BadRow> {
+pub(in crate::sqlite) fn task(row: &Row<'_>) -> Result<Task, RowError> {
     let cells = Cells(row);
     let mut details = cells
         .json(Column::Details, Details::read)?
@@ -86,15 +86,15 @@ pub(in crate::sqlite) fn task(row: &Row<'_>) -> Result<Task, BadRow> {
         StateWord::Working => State::Working,
         StateWord::Ended(ending) => State::Ended(ending),
         StateWord::AwaitingInput => {
-            let asks = details.take_asks();
-            let asks =
-                asks.ok_or_else(|| cells.nonsense("it awaits input without an input request"))?;
+            let asks = details.take_input_requests();
+            let asks = asks
+                .ok_or_else(|| cells.invalid_value("it awaits input without an input request"))?;
             State::AwaitingInput(asks)
         }
     };
     let (created, updated) = (
-        cells.moment(Column::Created)?,
-        cells.moment(Column::Updated)?,
+        cells.timestamp(Column::Created)?,
+        cells.timestamp(Column::Updated)?,
     );
     let fields = Fields {
         id: cells.id()?,
@@ -119,28 +119,28 @@ pub(in crate::sqlite) fn task(row: &Row<'_>) -> Result<Task, BadRow> {
         input: InputHistory::new(details.asked, details.answers),
         state,
     };
-    Task::restore(fields).map_err(|error| cells.nonsense(error.what))
+    Task::restore(fields).map_err(|error| cells.invalid_value(error.what))
 }
 
 /// The cells of one row, with typed access.
 struct Cells<'r>(&'r Row<'r>);
 
 impl<'r> Cells<'r> {
-    fn id(&self) -> Result<TaskId, BadRow> {
+    fn id(&self) -> Result<TaskId, RowError> {
         let text = self.text(Column::Id)?;
         text.parse().map_err(|_| self.unexpected(Column::Id))
     }
 
-    fn owner(&self) -> Result<Owner, BadRow> {
+    fn owner(&self) -> Result<Owner, RowError> {
         let text = self.text(Column::Owner)?;
         text.parse().map_err(|_| self.unexpected(Column::Owner))
     }
 
-    fn state(&self) -> Result<StateWord, BadRow> {
+    fn state(&self) -> Result<StateWord, RowError> {
         text::read_state(self.text(Column::State)?).ok_or_else(|| self.unexpected(Column::State))
     }
 
-    fn origin(&self) -> Result<Origin, BadRow> {
+    fn origin(&self) -> Result<Origin, RowError> {
         let retry = text::read_retry(self.maybe_text(Column::Retry)?);
         let accepts = u8::try_from(self.integer(Column::Accepts)?);
         Ok(Origin {
@@ -159,18 +159,18 @@ impl<'r> Cells<'r> {
         dropped: u32,
         created: Timestamp,
         ended: Option<Timestamp>,
-    ) -> Result<Timeline, BadRow> {
+    ) -> Result<Timeline, RowError> {
         let text = self.maybe_text(Column::Timeline)?;
         text::read_timeline(text, dropped, created, ended)
             .map_err(|error| self.bad_json(Column::Timeline, &error))
     }
 
-    fn text(&self, column: Column) -> Result<&'r str, BadRow> {
+    fn text(&self, column: Column) -> Result<&'r str, RowError> {
         self.maybe_text(column)?
             .ok_or_else(|| self.unexpected(column))
     }
 
-    fn maybe_text(&self, column: Column) -> Result<Option<&'r str>, BadRow> {
+    fn maybe_text(&self, column: Column) -> Result<Option<&'r str>, RowError> {
         match self.0.get_ref(column as usize)? {
             ValueRef::Null => Ok(None),
             ValueRef::Text(bytes) => match std::str::from_utf8(bytes) {
@@ -181,26 +181,26 @@ impl<'r> Cells<'r> {
         }
     }
 
-    fn shared(&self, column: Column) -> Result<Option<Arc<str>>, BadRow> {
+    fn shared(&self, column: Column) -> Result<Option<Arc<str>>, RowError> {
         Ok(self.maybe_text(column)?.map(Arc::from))
     }
 
-    fn integer(&self, column: Column) -> Result<i64, BadRow> {
+    fn integer(&self, column: Column) -> Result<i64, RowError> {
         match self.0.get_ref(column as usize)? {
             ValueRef::Integer(number) => Ok(number),
             _ => Err(self.unexpected(column)),
         }
     }
 
-    fn small(&self, column: Column) -> Result<u32, BadRow> {
+    fn small(&self, column: Column) -> Result<u32, RowError> {
         u32::try_from(self.integer(column)?).map_err(|_| self.unexpected(column))
     }
 
-    fn moment(&self, column: Column) -> Result<Timestamp, BadRow> {
+    fn timestamp(&self, column: Column) -> Result<Timestamp, RowError> {
         Ok(Timestamp(self.integer(column)?.cast_unsigned()))
     }
 
-    fn maybe_bytes(&self, column: Column) -> Result<Option<Arc<[u8]>>, BadRow> {
+    fn maybe_bytes(&self, column: Column) -> Result<Option<Arc<[u8]>>, RowError> {
         match self.0.get_ref(column as usize)? {
             ValueRef::Null => Ok(None),
             ValueRef::Blob(bytes) => Ok(Some(bytes.into())),
@@ -208,7 +208,7 @@ impl<'r> Cells<'r> {
         }
     }
 
-    fn raw(&self, column: Column) -> Result<Option<Raw>, BadRow> {
+    fn raw(&self, column: Column) -> Result<Option<Raw>, RowError> {
         self.json(column, |text| RawRef::parse(text).map(RawRef::to_raw))
     }
 
@@ -216,32 +216,32 @@ impl<'r> Cells<'r> {
         &self,
         column: Column,
         read: impl FnOnce(&str) -> Result<T, serde_json::Error>,
-    ) -> Result<Option<T>, BadRow> {
+    ) -> Result<Option<T>, RowError> {
         let text = self.maybe_text(column)?;
         text.map(read)
             .transpose()
             .map_err(|error| self.bad_json(column, &error))
     }
 
-    fn bad_json(&self, column: Column, error: &serde_json::Error) -> BadRow {
-        self.nonsense(format!("column `{}`: {error}", column.name()))
+    fn bad_json(&self, column: Column, error: &serde_json::Error) -> RowError {
+        self.invalid_value(format!("column `{}`: {error}", column.name()))
     }
 
-    fn unexpected(&self, column: Column) -> BadRow {
+    fn unexpected(&self, column: Column) -> RowError {
         let found: String = match self.0.get_ref(column as usize) {
             Ok(ValueRef::Text(text)) => String::from_utf8_lossy(text).chars().take(40).collect(),
             Ok(value) => value.data_type().to_string(),
             Err(error) => error.to_string(),
         };
-        self.nonsense(format!("column `{}` contains `{found}`", column.name()))
+        self.invalid_value(format!("column `{}` contains `{found}`", column.name()))
     }
 
-    fn nonsense(&self, what: impl Into<String>) -> BadRow {
+    fn invalid_value(&self, what: impl Into<String>) -> RowError {
         let task = match self.0.get_ref(Column::Id as usize) {
             Ok(ValueRef::Text(text)) => String::from_utf8_lossy(text).chars().take(40).collect(),
             _ => "without id".to_owned(),
         };
-        BadRow::Nonsense {
+        RowError::InvalidValue {
             row: self.0.get(Column::Row as usize).unwrap_or_default(),
             task,
             what: what.into(),

@@ -6,7 +6,7 @@ use rusqlite::{Connection, Result, Statement};
 
 use super::RowId;
 use super::columns::{self, Column, OLD_ROW};
-use super::write::{Prepared, Scratch, bind_course, bind_request};
+use super::write::{Prepared, Scratch, bind_immutable, bind_mutable};
 use crate::sqlite::connect;
 
 /// The statements that change tasks, prepared once per connection.
@@ -45,8 +45,8 @@ impl<'c> TaskStatements<'c> {
     ) -> Result<()> {
         let to = &mut self.insert;
         to.bind(Column::Row, row.0)?;
-        bind_request(to, task)?;
-        bind_course(to, task, &mut self.scratch)?;
+        bind_immutable(to, task)?;
+        bind_mutable(to, task, &mut self.scratch)?;
         to.execute()?;
         match task.state.ending() {
             Some(_) => self.add_end(row, task, body),
@@ -58,7 +58,7 @@ impl<'c> TaskStatements<'c> {
     pub(in crate::sqlite) fn update(&mut self, row: RowId, task: &Task) -> Result<bool> {
         let to = &mut self.update;
         to.bind(Column::Row, row.0)?;
-        bind_course(to, task, &mut self.scratch)?;
+        bind_mutable(to, task, &mut self.scratch)?;
         to.execute()
     }
 
@@ -93,7 +93,7 @@ impl<'c> TaskStatements<'c> {
         let to = &mut self.update_ended;
         to.bind(Column::Row, row.0)?;
         to.bind_or_null(Column::Body, body.map(Raw::as_str))?;
-        bind_course(to, task, &mut self.scratch)?;
+        bind_mutable(to, task, &mut self.scratch)?;
         to.execute()
     }
 
@@ -109,7 +109,7 @@ impl<'c> TaskStatements<'c> {
         let to = &mut self.end;
         to.bind(Column::Row, row.0)?;
         to.bind_or_null(Column::Body, body.map(Raw::as_str))?;
-        bind_course(to, task, &mut self.scratch)?;
+        bind_mutable(to, task, &mut self.scratch)?;
         to.execute()?;
         Ok(())
     }

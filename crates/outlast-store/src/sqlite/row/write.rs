@@ -111,7 +111,7 @@ impl Scratch {
 }
 
 /// Binds the columns that never change.
-pub(super) fn bind_request(to: &mut Prepared<'_>, task: &Task) -> Result<()> {
+pub(super) fn bind_immutable(to: &mut Prepared<'_>, task: &Task) -> Result<()> {
     let origin = &task.origin;
     to.bind(Column::Id, task.id.text().as_str())?;
     to.bind_text(Column::Owner, &task.owner.to_storage())?;
@@ -128,7 +128,11 @@ pub(super) fn bind_request(to: &mut Prepared<'_>, task: &Task) -> Result<()> {
 }
 
 /// Binds the columns that change.
-pub(super) fn bind_course(to: &mut Prepared<'_>, task: &Task, scratch: &mut Scratch) -> Result<()> {
+pub(super) fn bind_mutable(
+    to: &mut Prepared<'_>,
+    task: &Task,
+    scratch: &mut Scratch,
+) -> Result<()> {
     to.bind_text(Column::State, &text::state(&task.state))?;
     to.bind_or_null(Column::Message, task.message.as_deref())?;
     to.bind(Column::Updated, task.updated.0.cast_signed())?;

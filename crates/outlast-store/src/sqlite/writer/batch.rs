@@ -11,7 +11,7 @@ use super::plan::Plan;
 use super::publish::{Answer, publish};
 use super::reopen::FailedBatch;
 use crate::sqlite::failpoint::FailPoint;
-use crate::sqlite::fault::Fault;
+use crate::sqlite::file_fault::FileFault;
 use crate::sqlite::mark::MarkState;
 use crate::sqlite::options::Durability;
 
@@ -48,15 +48,17 @@ impl Writer {
                         operation.refuse(fault.error());
                     }
                 }
-                CommitError::Batch(full @ Fault::Full(_)) => {
-                    let compacted = self.space.shut_and_compact(full.reason(), file.connection);
+                CommitError::Batch(full @ FileFault::Full(_)) => {
+                    let compacted = self
+                        .space
+                        .refuse_and_checkpoint(full.reason(), file.connection);
                     let had_inserts = operations.iter().any(Operation::is_insert);
                     self.refuse_inserts(&mut operations, full.reason());
                     if !had_inserts && !compacted {
                         return self.one_by_one(file, operations, &full);
                     }
                 }
-                CommitError::Batch(busy @ Fault::Busy(_)) => {
+                CommitError::Batch(busy @ FileFault::Busy(_)) => {
                     self.refuse_all(operations, &busy);
                     return Ok(());
                 }
@@ -86,14 +88,14 @@ impl Writer {
         self.files.check().map_err(CommitError::Batch)?;
         self.mark = mark;
         if self.options.durability == Durability::Power {
-            self.lock.note_commit(&mark);
+            self.lock.record_commit(&mark);
         }
         Ok(())
     }
 
     /// Makes a committed batch visible and replies to its callers.
     fn publish(&mut self, file: &mut Statements<'_>, operations: Vec<Operation>, plan: Plan) {
-        if operations.iter().any(Operation::moves_expiry) {
+        if operations.iter().any(Operation::changes_record_expiry) {
             let next = file.records.next_expiry();
             self.shared
                 .set_record_expiry(next.unwrap_or(CHECK_EXPIRY_NOW));
@@ -108,7 +110,7 @@ impl Writer {
         let published = publish(operations, plan, &self.shared.index);
         let unfinished = published.unfinished.into_iter().map(Operation::Remove);
         self.backlog.extend(unfinished);
-        if inserted && self.space.is_shut() {
+        if inserted && self.space.refuses_new_tasks() {
             self.space.open();
             self.shared.health.set_no_space(None);
         }
@@ -121,7 +123,7 @@ impl Writer {
         &mut self,
         file: &mut Statements<'_>,
         operations: Vec<Operation>,
-        full: &Fault,
+        full: &FileFault,
     ) -> Result<(), FailedBatch> {
         if operations.len() == 1 {
             self.refuse_all(operations, full);
@@ -143,8 +145,8 @@ impl Writer {
         }
     }
 
-    fn refuse_all(&self, operations: Vec<Operation>, fault: &Fault) {
-        if operations.iter().any(Operation::moves_expiry) {
+    fn refuse_all(&self, operations: Vec<Operation>, fault: &FileFault) {
+        if operations.iter().any(Operation::changes_record_expiry) {
             self.shared.set_record_expiry(CHECK_EXPIRY_NOW);
         }
         for operation in operations {

@@ -5,10 +5,10 @@ use outlast_engine::store::Reason;
 use rusqlite::{Connection, Statement};
 
 use super::operation::Operation;
-use super::plan::{Plan, Planned};
+use super::plan::{Plan, TaskChange};
 use crate::sqlite::connect;
 use crate::sqlite::failpoint::{DiskFailure, FailPoint};
-use crate::sqlite::fault::Fault;
+use crate::sqlite::file_fault::FileFault;
 use crate::sqlite::mark::Mark;
 use crate::sqlite::records::RecordStatements;
 use crate::sqlite::row::TaskStatements;
@@ -28,11 +28,11 @@ pub(super) struct Statements<'c> {
 #[derive(Debug)]
 pub(super) enum CommitError {
     /// Not caused by a single part of the batch.
-    Batch(Fault),
+    Batch(FileFault),
     /// Caused by the change of this task.
-    Task(TaskId, Fault),
+    Task(TaskId, FileFault),
     /// Caused by the operation with this number.
-    Operation(usize, Fault),
+    Operation(usize, FileFault),
 }
 
 impl<'c> Statements<'c> {
@@ -81,16 +81,16 @@ impl<'c> Statements<'c> {
         mark: &Mark,
     ) -> Result<(), CommitError> {
         // In row order: neighbours share pages, and new rows are appended to their table.
-        let mut changes: Vec<&Planned> = plan.changes.iter().collect();
+        let mut changes: Vec<&TaskChange> = plan.changes.iter().collect();
         changes.sort_unstable_by_key(|change| change.row);
         for change in changes {
             self.change(operations, plan, change).map_err(|fault| {
                 CommitError::of(fault, |fault| CommitError::Task(change.id, fault))
             })?;
         }
-        for (number, (operation, verdict)) in operations.iter().zip(&plan.verdicts).enumerate() {
+        for (number, (operation, verdict)) in operations.iter().zip(&plan.results).enumerate() {
             let written = match operation {
-                Operation::ExpireRecords(now) => self.records.expire(*now, MAX_EXPIRED),
+                Operation::ExpireRecords(now) => self.records.expire(*now, MAX_EXPIRED_RECORDS),
                 operation if verdict.is_done() => self.records.write(operation.records()),
                 _ => Ok(()),
             };
@@ -104,7 +104,7 @@ impl<'c> Statements<'c> {
             .map_err(CommitError::from)?
         {
             1 => Ok(()),
-            _ => Err(CommitError::Batch(Fault::Damaged(Reason::new(
+            _ => Err(CommitError::Batch(FileFault::Damaged(Reason::new(
                 "the mark is missing in the table `meta`",
             )))),
         }
@@ -114,8 +114,8 @@ impl<'c> Statements<'c> {
         &mut self,
         operations: &[Operation],
         plan: &Plan,
-        change: &Planned,
-    ) -> Result<(), Fault> {
+        change: &TaskChange,
+    ) -> Result<(), FileFault> {
         let (tasks, row) = (&mut self.tasks, change.row);
         let there = match (change.from, plan.version(change, operations)) {
             // Inserted and removed within the batch.
@@ -142,20 +142,20 @@ impl<'c> Statements<'c> {
         }
         let row = change.from.unwrap_or(change.row).0;
         let gone = format!("task {} is no longer in row {row} of the file", change.id);
-        Err(Fault::Missing(Reason::new(gone)))
+        Err(FileFault::Missing(Reason::new(gone)))
     }
 }
 
 impl CommitError {
     /// Attributes a fault that concerns one task or operation to it, and others to the batch.
-    fn of(fault: Fault, attribute: impl FnOnce(Fault) -> Self) -> Self {
+    fn of(fault: FileFault, attribute: impl FnOnce(FileFault) -> Self) -> Self {
         match fault {
-            Fault::Refused(_) | Fault::Missing(_) => attribute(fault),
-            Fault::Io(_)
-            | Fault::Full(_)
-            | Fault::Busy(_)
-            | Fault::Damaged(_)
-            | Fault::Moved(_) => Self::Batch(fault),
+            FileFault::Refused(_) | FileFault::Missing(_) => attribute(fault),
+            FileFault::Io(_)
+            | FileFault::Full(_)
+            | FileFault::Busy(_)
+            | FileFault::Damaged(_)
+            | FileFault::Moved(_) => Self::Batch(fault),
         }
     }
 }
@@ -167,4 +167,4 @@ impl From<rusqlite::Error> for CommitError {
 }
 
 /// How many expired records one commit deletes at most.
-const MAX_EXPIRED: u32 = 256;
+const MAX_EXPIRED_RECORDS: u32 = 256;

@@ -26,9 +26,9 @@ use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 
 use super::failpoint::{DiskFailure, FailPoint};
-use super::files::OpenFiles;
 use super::lock::Lock;
 use super::mark::Mark;
+use super::open_files::OpenFiles;
 use super::options::SqliteOptions;
 use super::store::Shared;
 

@@ -82,7 +82,7 @@ impl Operation {
     }
 
     /// Whether it can change when the next record expires.
-    pub(super) fn moves_expiry(&self) -> bool {
+    pub(super) fn changes_record_expiry(&self) -> bool {
         let expires = |write: &RecordWrite| match write {
             RecordWrite::Put(record) => record.expires.is_some(),
             RecordWrite::Delete(_) => false,

@@ -17,9 +17,9 @@ use crate::sqlite::row::{LAST_POSITION, RowId};
 #[derive(Debug)]
 pub(super) struct Plan {
     /// One per operation.
-    pub(super) verdicts: Vec<Verdict>,
+    pub(super) results: Vec<PlannedResult>,
     /// One per changed task.
-    pub(super) changes: Vec<Planned>,
+    pub(super) changes: Vec<TaskChange>,
     by_task: HashMap<TaskId, usize>,
     /// How many more rows may be deleted.
     deletions: usize,
@@ -28,11 +28,11 @@ pub(super) struct Plan {
 
 /// The result of an operation if the batch is committed. Numbers are indexes of [`Plan::changes`].
 #[derive(Debug)]
-pub(super) enum Verdict {
+pub(super) enum PlannedResult {
     /// The task is inserted.
     Insert(usize),
     /// The owner has this task with the same request key.
-    Known(TaskId),
+    Existing(TaskId),
     /// The task is changed.
     Replace(usize),
     /// Of the first `seen` tasks, these are removed.
@@ -48,7 +48,7 @@ pub(super) enum Verdict {
 
 /// The change of one task.
 #[derive(Debug)]
-pub(super) struct Planned {
+pub(super) struct TaskChange {
     pub(super) id: TaskId,
     /// Its row in the file, if it has one.
     pub(super) from: Option<RowId>,
@@ -68,10 +68,10 @@ impl Plan {
     /// Plans all operations. Reserves quota in the index for inserted tasks.
     pub(super) fn of(operations: &mut [Operation], index: &Index<RowId>) -> Self {
         let mut plan = Self {
-            verdicts: Vec::with_capacity(operations.len()),
+            results: Vec::with_capacity(operations.len()),
             changes: Vec::with_capacity(operations.len()),
             by_task: HashMap::with_capacity(operations.len()),
-            deletions: DELETIONS,
+            deletions: MAX_DELETIONS,
             writes_records: false,
         };
         for (at, operation) in operations.iter_mut().enumerate() {
@@ -79,14 +79,14 @@ impl Plan {
                 Operation::Insert(insert, _) => plan.insert(at, insert, index),
                 Operation::Replace(replace, _) => plan.replace(at, replace, index),
                 Operation::Remove(removal) => plan.remove(removal, index),
-                Operation::Records(..) | Operation::ExpireRecords(_) => Verdict::Records,
+                Operation::Records(..) | Operation::ExpireRecords(_) => PlannedResult::Records,
                 Operation::Close(_) => {
-                    Verdict::Refused(StoreError::Unavailable(Reason::new("closing")))
+                    PlannedResult::Refused(StoreError::Unavailable(Reason::new("closing")))
                 }
             };
             plan.writes_records |= matches!(operation, Operation::ExpireRecords(_))
                 || verdict.is_done() && !operation.records().is_empty();
-            plan.verdicts.push(verdict);
+            plan.results.push(verdict);
         }
         plan
     }
@@ -100,7 +100,7 @@ impl Plan {
     /// one.
     pub(super) fn version<'o>(
         &self,
-        change: &Planned,
+        change: &TaskChange,
         operations: &'o [Operation],
     ) -> Option<(&'o Task, Option<&'o Raw>)> {
         change.revision?;
@@ -117,8 +117,8 @@ impl Plan {
 
     /// Releases the reserved quota.
     pub(super) fn release(&self, operations: &[Operation], index: &Index<RowId>) {
-        for (operation, verdict) in operations.iter().zip(&self.verdicts) {
-            if let (Operation::Insert(insert, _), Verdict::Insert(_)) = (operation, verdict) {
+        for (operation, verdict) in operations.iter().zip(&self.results) {
+            if let (Operation::Insert(insert, _), PlannedResult::Insert(_)) = (operation, verdict) {
                 index.release(&insert.task);
             }
         }
@@ -126,22 +126,22 @@ impl Plan {
 }
 
 impl Plan {
-    fn insert(&mut self, at: usize, insert: &Insert, index: &Index<RowId>) -> Verdict {
+    fn insert(&mut self, at: usize, insert: &Insert, index: &Index<RowId>) -> PlannedResult {
         let task = &insert.task;
         if self.by_task.contains_key(&task.id) {
-            return Verdict::Refused(StoreError::Exists(task.id));
+            return PlannedResult::Refused(StoreError::Exists(task.id));
         }
         let position = match index.reserve(task, &insert.quota) {
             Ok(QuotaReservation::Reserved(position)) => position,
-            Ok(QuotaReservation::Existing(id)) => return Verdict::Known(id),
-            Err(refused) => return Verdict::Refused(refused),
+            Ok(QuotaReservation::Existing(id)) => return PlannedResult::Existing(id),
+            Err(refused) => return PlannedResult::Refused(refused),
         };
         if position.0 > LAST_POSITION {
             index.release(task);
             let worn = "the file has used all its creation numbers; start with a new file";
-            return Verdict::Refused(StoreError::Unavailable(Reason::new(worn)));
+            return PlannedResult::Refused(StoreError::Unavailable(Reason::new(worn)));
         }
-        Verdict::Insert(self.add(Planned {
+        PlannedResult::Insert(self.add(TaskChange {
             id: task.id,
             from: None,
             row: RowId::new(task.expires(), position),
@@ -152,10 +152,10 @@ impl Plan {
         }))
     }
 
-    fn replace(&mut self, at: usize, replace: &Replace, index: &Index<RowId>) -> Verdict {
+    fn replace(&mut self, at: usize, replace: &Replace, index: &Index<RowId>) -> PlannedResult {
         let next = &replace.next;
         let Some(number) = self.expect(next.id, replace.expected, index) else {
-            return Verdict::Refused(StoreError::Conflict {
+            return PlannedResult::Refused(StoreError::Conflict {
                 id: next.id,
                 expected: replace.expected,
             });
@@ -174,10 +174,10 @@ impl Plan {
             // An extension only changes a column. The row moves when the task ends.
             Some(_) => {}
         }
-        Verdict::Replace(number)
+        PlannedResult::Replace(number)
     }
 
-    fn remove(&mut self, removal: &mut Removal, index: &Index<RowId>) -> Verdict {
+    fn remove(&mut self, removal: &mut Removal, index: &Index<RowId>) -> PlannedResult {
         if !removal.sorted {
             let row = |(id, _): &(TaskId, Revision)| index.current(*id).map(|known| known.cold);
             removal.left.sort_by_cached_key(row);
@@ -192,7 +192,7 @@ impl Plan {
                 .inspect(|number| self.changes[*number].revision = None)
                 .is_some()
         });
-        Verdict::Remove { seen, gone }
+        PlannedResult::Remove { seen, gone }
     }
 
     /// Returns the change of a task whose planned revision is `expected`.
@@ -205,7 +205,7 @@ impl Plan {
         let row = known.cold;
         let matches = known.revision == expected;
         matches.then(|| {
-            self.add(Planned {
+            self.add(TaskChange {
                 id,
                 from: Some(row),
                 row,
@@ -217,7 +217,7 @@ impl Plan {
         })
     }
 
-    fn add(&mut self, change: Planned) -> usize {
+    fn add(&mut self, change: TaskChange) -> usize {
         let number = self.changes.len();
         self.by_task.insert(change.id, number);
         self.changes.push(change);
@@ -225,12 +225,12 @@ impl Plan {
     }
 }
 
-impl Verdict {
+impl PlannedResult {
     /// Whether the operation is executed.
     pub(super) fn is_done(&self) -> bool {
-        !matches!(self, Self::Known(_) | Self::Refused(_))
+        !matches!(self, Self::Existing(_) | Self::Refused(_))
     }
 }
 
 /// The maximum number of rows that one commit deletes.
-const DELETIONS: usize = 256;
+const MAX_DELETIONS: usize = 256;

@@ -5,7 +5,7 @@ use outlast_engine::store::InsertResult;
 use outlast_engine::{Committed, StoreError, Task, TaskId};
 
 use super::operation::{Operation, Removal, Reply};
-use super::plan::{Plan, Verdict};
+use super::plan::{Plan, PlannedResult};
 use crate::sqlite::row::RowId;
 
 /// The result of a published batch.
@@ -31,17 +31,17 @@ pub(super) fn publish(operations: Vec<Operation>, plan: Plan, index: &Index<RowI
     let mut published = Published::default();
     let answers = &mut published.answers;
     let changes = &plan.changes;
-    for (operation, verdict) in operations.into_iter().zip(plan.verdicts) {
+    for (operation, verdict) in operations.into_iter().zip(plan.results) {
         match (operation, verdict) {
-            (Operation::Insert(insert, reply), Verdict::Insert(number)) => {
+            (Operation::Insert(insert, reply), PlannedResult::Insert(number)) => {
                 let row = changes[number].row;
                 let task = index.admit(insert.task, row.position(), row);
                 answers.push(Answer::Insert(reply, Ok(InsertResult::New(task))));
             }
-            (Operation::Insert(_, reply), Verdict::Known(id)) => {
+            (Operation::Insert(_, reply), PlannedResult::Existing(id)) => {
                 answers.push(Answer::Insert(reply, Ok(InsertResult::Existing(id))));
             }
-            (Operation::Replace(replace, reply), Verdict::Replace(number)) => {
+            (Operation::Replace(replace, reply), PlannedResult::Replace(number)) => {
                 let row = changes[number].row;
                 let replaced =
                     index.replace(replace.node, replace.expected, replace.next, |_, _| row);
@@ -50,7 +50,7 @@ pub(super) fn publish(operations: Vec<Operation>, plan: Plan, index: &Index<RowI
                     replaced.map(|replaced| replaced.now),
                 ));
             }
-            (Operation::Remove(mut removal), Verdict::Remove { seen, gone }) => {
+            (Operation::Remove(mut removal), PlannedResult::Remove { seen, gone }) => {
                 removal.left.drain(..seen);
                 for (id, revision) in gone {
                     index.remove(removal.node, id, revision);
@@ -62,10 +62,12 @@ pub(super) fn publish(operations: Vec<Operation>, plan: Plan, index: &Index<RowI
                     published.unfinished.push(removal);
                 }
             }
-            (Operation::Records(_, reply), Verdict::Records) => {
+            (Operation::Records(_, reply), PlannedResult::Records) => {
                 answers.push(Answer::Records(reply));
             }
-            (operation, Verdict::Refused(error)) => answers.push(Answer::Refused(operation, error)),
+            (operation, PlannedResult::Refused(error)) => {
+                answers.push(Answer::Refused(operation, error))
+            }
             // Expiry of records has no caller, and no other combination is planned.
             (_, _) => {}
         }

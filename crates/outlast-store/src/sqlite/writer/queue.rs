@@ -10,12 +10,12 @@ use super::commit::Statements;
 use super::operation::{Operation, Reply};
 use super::reopen::FailedBatch;
 use super::space;
-use crate::sqlite::fault::Fault;
+use crate::sqlite::file_fault::FileFault;
 use crate::sqlite::mark::MarkState;
 use crate::sqlite::{connect, file, schema};
 
 /// Why the loop ends.
-enum Stop {
+enum LoopEnd {
     /// The store is closed. A caller may wait for that.
     Closed(Option<Reply<()>>),
     /// A write failed.
@@ -23,7 +23,7 @@ enum Stop {
 }
 
 /// The operations from the queue.
-enum Collected {
+enum NextBatch {
     Batch(Vec<Operation>),
     /// The last batch before the store closes.
     Last(Vec<Operation>, Option<Reply<()>>),
@@ -37,16 +37,16 @@ impl Writer {
         let mut connection = first;
         let reply = loop {
             match self.serve(&connection) {
-                Stop::Closed(reply) => {
+                LoopEnd::Closed(reply) => {
                     self.join_readers();
                     let closed = self.close_file(&connection);
                     drop(connection);
-                    if closed.is_ok() && !file::beside(&self.path, "-wal").exists() {
-                        self.lock.forget_commits();
+                    if closed.is_ok() && !file::side_file(&self.path, "-wal").exists() {
+                        self.lock.clear_commits();
                     }
                     break reply;
                 }
-                Stop::Failed(failed) => {
+                LoopEnd::Failed(failed) => {
                     drop(connection);
                     match self.recover(failed) {
                         Ok(reopened) => connection = reopened,
@@ -67,32 +67,32 @@ impl Writer {
         }
     }
 
-    fn serve(&mut self, connection: &Connection) -> Stop {
+    fn serve(&mut self, connection: &Connection) -> LoopEnd {
         let mut statements = match Statements::prepare(connection) {
             Ok(statements) => statements,
-            Err(error) => return Stop::Failed(FailedBatch::without_tasks(error)),
+            Err(error) => return LoopEnd::Failed(FailedBatch::without_tasks(error)),
         };
         loop {
             let served = match self.collect() {
-                Collected::Batch(operations) => self.batch(&mut statements, operations),
-                Collected::Nothing => self.idle(connection).map_err(FailedBatch::without_tasks),
-                Collected::Last(operations, reply) => {
+                NextBatch::Batch(operations) => self.batch(&mut statements, operations),
+                NextBatch::Nothing => self.idle(connection).map_err(FailedBatch::without_tasks),
+                NextBatch::Last(operations, reply) => {
                     let mut served = self.batch(&mut statements, operations);
                     while served.is_ok() && !self.backlog.is_empty() {
                         let rest = self.take_batch();
                         served = self.batch(&mut statements, rest);
                     }
                     return match served {
-                        Ok(()) => Stop::Closed(reply),
+                        Ok(()) => LoopEnd::Closed(reply),
                         Err(failed) => {
                             self.close_requested = Some(reply);
-                            Stop::Failed(failed)
+                            LoopEnd::Failed(failed)
                         }
                     };
                 }
             };
             if let Err(failed) = served {
-                return Stop::Failed(failed);
+                return LoopEnd::Failed(failed);
             }
         }
     }
@@ -102,13 +102,13 @@ impl Writer {
     /// While one half of many operations is written, the callers of the other half continue and
     /// queue their next operations. The writer is never idle, and one sync still serves many
     /// callers.
-    fn collect(&mut self) -> Collected {
+    fn collect(&mut self) -> NextBatch {
         if self.backlog.is_empty() {
             match self.queue.recv_timeout(self.idle_interval()) {
-                Ok(Operation::Close(reply)) => return Collected::Last(Vec::new(), Some(reply)),
+                Ok(Operation::Close(reply)) => return NextBatch::Last(Vec::new(), Some(reply)),
                 Ok(operation) => self.backlog.push_back(operation),
-                Err(RecvTimeoutError::Timeout) => return Collected::Nothing,
-                Err(RecvTimeoutError::Disconnected) => return Collected::Last(Vec::new(), None),
+                Err(RecvTimeoutError::Timeout) => return NextBatch::Nothing,
+                Err(RecvTimeoutError::Disconnected) => return NextBatch::Last(Vec::new(), None),
             }
         }
         let mut end = None;
@@ -126,8 +126,8 @@ impl Writer {
         }
         let operations = self.take_batch();
         match end {
-            None => Collected::Batch(operations),
-            Some(reply) => Collected::Last(operations, reply),
+            None => NextBatch::Batch(operations),
+            Some(reply) => NextBatch::Last(operations, reply),
         }
     }
 
@@ -155,9 +155,9 @@ impl Writer {
     }
 
     /// The work while no operations are queued.
-    fn idle(&mut self, connection: &Connection) -> Result<(), Fault> {
+    fn idle(&mut self, connection: &Connection) -> Result<(), FileFault> {
         self.files.check()?;
-        if self.space.is_shut() && self.space.recovers(connection)? {
+        if self.space.refuses_new_tasks() && self.space.recovers(connection)? {
             self.shared.health.set_no_space(None);
         }
         if self.shrink {
@@ -168,7 +168,7 @@ impl Writer {
 
     /// Moves everything into one file. If this fails nothing is lost: the log stays, and the mark
     /// still says that the store is open.
-    fn close_file(&mut self, connection: &Connection) -> Result<(), Fault> {
+    fn close_file(&mut self, connection: &Connection) -> Result<(), FileFault> {
         self.files.check()?;
         schema::set_mark(connection, &self.mark.next(MarkState::Closed))?;
         // Another program that has the file open keeps the log, so everything must be in the file.
@@ -185,7 +185,7 @@ impl Writer {
 }
 
 /// Returns a few free pages to the disk if there are many. Returns whether to continue.
-fn shrink(connection: &Connection) -> Result<bool, Fault> {
+fn shrink(connection: &Connection) -> Result<bool, FileFault> {
     let number = |pragma: &str| -> rusqlite::Result<i64> {
         connection.pragma_query_value(None, pragma, |row| row.get(0))
     };
@@ -195,9 +195,9 @@ fn shrink(connection: &Connection) -> Result<bool, Fault> {
     }
     match connection.execute_batch("PRAGMA incremental_vacuum(256)") {
         Ok(()) => Ok(true),
-        Err(error) => match Fault::from(error) {
+        Err(error) => match FileFault::from(error) {
             // Try again in the next idle interval.
-            Fault::Busy(_) | Fault::Full(_) => Ok(true),
+            FileFault::Busy(_) | FileFault::Full(_) => Ok(true),
             fault => Err(fault),
         },
     }

@@ -16,7 +16,7 @@ use super::Writer;
 use super::operation::{Operation, Reply};
 use super::plan::Plan;
 use crate::sqlite::failpoint::FailPoint;
-use crate::sqlite::fault::Fault;
+use crate::sqlite::file_fault::FileFault;
 use crate::sqlite::mark::{Mark, MarkState};
 use crate::sqlite::row::{self, RowId};
 use crate::sqlite::{body, connect, damage, records, scan, schema};
@@ -24,7 +24,7 @@ use crate::sqlite::{body, connect, damage, records, scan, schema};
 /// A failed batch. It is unknown which parts of it are in the file.
 #[derive(Debug)]
 pub(super) struct FailedBatch {
-    pub(super) fault: Fault,
+    pub(super) fault: FileFault,
     tasks: Vec<UncertainTask>,
 }
 
@@ -39,7 +39,7 @@ struct UncertainTask {
 }
 
 impl FailedBatch {
-    pub(super) fn of(plan: &Plan, fault: Fault) -> Self {
+    pub(super) fn of(plan: &Plan, fault: FileFault) -> Self {
         let tasks = plan.changes.iter().map(|change| UncertainTask {
             id: change.id,
             from: change.from,
@@ -50,7 +50,7 @@ impl FailedBatch {
     }
 
     /// A failure outside of a batch.
-    pub(super) fn without_tasks(fault: impl Into<Fault>) -> Self {
+    pub(super) fn without_tasks(fault: impl Into<FileFault>) -> Self {
         Self {
             fault: fault.into(),
             tasks: Vec::new(),
@@ -64,7 +64,7 @@ impl Writer {
         &mut self,
         mut failed: FailedBatch,
     ) -> Result<Connection, Option<Reply<()>>> {
-        let mut backoff = Backoff::new(FIRST_PAUSE, LONGEST_PAUSE);
+        let mut backoff = Backoff::new(FIRST_RETRY_DELAY, MAX_RETRY_DELAY);
         loop {
             self.shared.health.set_down(Some(failed.fault.reason()));
             self.refuse_for(backoff.delay(), &failed.fault.error())?;
@@ -100,7 +100,7 @@ impl Writer {
         }
     }
 
-    fn reopen(&mut self, failed: &FailedBatch) -> Result<Connection, Fault> {
+    fn reopen(&mut self, failed: &FailedBatch) -> Result<Connection, FileFault> {
         if let Some(failure) = self.failure_at(FailPoint::BeforeReopen) {
             return Err(failure.into());
         }
@@ -114,7 +114,7 @@ impl Writer {
             connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", (), |row| row.get(0))?;
         if busy {
             let reader = "another program reads the file; recovery waits for it";
-            return Err(Fault::Busy(Reason::new(reader)));
+            return Err(FileFault::Busy(Reason::new(reader)));
         }
         let mark = Mark {
             next_position: found.next_position.max(self.mark.next_position),
@@ -132,10 +132,10 @@ impl Writer {
     }
 
     /// Refuses a file that lost an acknowledged commit or is damaged.
-    fn verify(&self, connection: &Connection) -> Result<Mark, Fault> {
+    fn verify(&self, connection: &Connection) -> Result<Mark, FileFault> {
         let lost = || {
             let what = "the file has lost acknowledged commits; restore it from a backup";
-            Fault::Damaged(Reason::new(what))
+            FileFault::Damaged(Reason::new(what))
         };
         let mark = Mark::read(connection)?.ok_or_else(lost)?;
         if mark.store != self.mark.store || mark.commits < self.mark.commits {
@@ -143,12 +143,12 @@ impl Writer {
         }
         match damage::quick_check(connection)? {
             None => Ok(mark),
-            Some(what) => Err(Fault::Damaged(Reason::new(what))),
+            Some(what) => Err(FileFault::Damaged(Reason::new(what))),
         }
     }
 
     /// Updates the index with the version of a task in the file.
-    fn reload(&self, connection: &Connection, task: &UncertainTask) -> Result<(), Fault> {
+    fn reload(&self, connection: &Connection, task: &UncertainTask) -> Result<(), FileFault> {
         let index = &self.shared.index;
         let Some(known) = index.current(task.id) else {
             return Ok(());
@@ -175,7 +175,7 @@ fn undo_inserts(
     connection: &mut Connection,
     failed: &FailedBatch,
     mark: &Mark,
-) -> Result<(), Fault> {
+) -> Result<(), FileFault> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     schema::set_mark(&transaction, mark)?;
     for task in failed.tasks.iter().filter(|task| task.from.is_none()) {
@@ -191,6 +191,6 @@ fn undo_inserts(
 /// An id that no node has, so that every node is notified. Engines use 63 bits.
 const NO_NODE: NodeId = NodeId(u64::MAX);
 
-const FIRST_PAUSE: Duration = Duration::from_millis(100);
+const FIRST_RETRY_DELAY: Duration = Duration::from_millis(100);
 
-const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+const MAX_RETRY_DELAY: Duration = Duration::from_secs(5);

@@ -13,8 +13,8 @@ use rusqlite::Connection;
 
 use crate::sqlite::connect;
 use crate::sqlite::failpoint::DiskFailure;
-use crate::sqlite::fault::Fault;
 use crate::sqlite::file;
+use crate::sqlite::file_fault::FileFault;
 use crate::sqlite::options::SqliteOptions;
 
 #[derive(Debug)]
@@ -44,13 +44,13 @@ impl Space {
     }
 
     /// Whether new tasks are refused.
-    pub(super) fn is_shut(&self) -> bool {
+    pub(super) fn refuses_new_tasks(&self) -> bool {
         self.no_space.is_some()
     }
 
     /// Returns why new tasks are refused, if they are. After an interval, one task is let through
     /// to test again.
-    pub(super) fn refusal(&mut self, connection: &Connection) -> Result<Option<Reason>, Fault> {
+    pub(super) fn refusal(&mut self, connection: &Connection) -> Result<Option<Reason>, FileFault> {
         if let Some(no_space) = &self.no_space
             && no_space.since.elapsed() < RETRY_INTERVAL
         {
@@ -72,14 +72,18 @@ impl Space {
 
     /// The same, and runs a checkpoint so that the log can be reused. Returns whether a checkpoint
     /// was run: not if the last one was a moment ago.
-    pub(super) fn shut_and_compact(&mut self, reason: Reason, connection: &Connection) -> bool {
+    pub(super) fn refuse_and_checkpoint(
+        &mut self,
+        reason: Reason,
+        connection: &Connection,
+    ) -> bool {
         let recently = self
             .no_space
             .as_ref()
             .is_some_and(|no_space| no_space.since.elapsed() < RETRY_INTERVAL);
         self.no_space(reason);
         if !recently {
-            compact(connection);
+            checkpoint(connection);
         }
         !recently
     }
@@ -91,7 +95,7 @@ impl Space {
     }
 
     /// Checks whether there is space again.
-    pub(super) fn recovers(&mut self, connection: &Connection) -> Result<bool, Fault> {
+    pub(super) fn recovers(&mut self, connection: &Connection) -> Result<bool, FileFault> {
         let Some(no_space) = &mut self.no_space else {
             return Ok(true);
         };
@@ -102,7 +106,7 @@ impl Space {
         if self.is_near_limit(connection)? {
             return Ok(false);
         }
-        compact(connection);
+        checkpoint(connection);
         if self.fill_reserve().is_err() {
             return Ok(false);
         }
@@ -111,7 +115,7 @@ impl Space {
     }
 
     /// Whether the file is so close to its limit that the rest is reserved for running tasks.
-    fn is_near_limit(&self, connection: &Connection) -> Result<bool, Fault> {
+    fn is_near_limit(&self, connection: &Connection) -> Result<bool, FileFault> {
         let Some(pages) = self.pages else {
             return Ok(false);
         };
@@ -142,16 +146,16 @@ impl Space {
 
 /// The path of the reserve file.
 pub(in crate::sqlite) fn reserve(path: &Path) -> PathBuf {
-    file::beside(path, ".reserve")
+    file::side_file(path, ".reserve")
 }
 
 /// Runs a checkpoint. If it fails, the log is unchanged.
-fn compact(connection: &Connection) {
+fn checkpoint(connection: &Connection) {
     let _ = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", (), |_| Ok(()));
 }
 
 fn no_space() -> Reason {
-    Fault::from(DiskFailure::Full).reason()
+    FileFault::from(DiskFailure::Full).reason()
 }
 
 /// How often a store without space checks for space.

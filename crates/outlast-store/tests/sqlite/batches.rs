@@ -6,13 +6,13 @@ use outlast_engine::laws::fixtures;
 use outlast_store::SqliteOptions;
 use outlast_store::sqlite::FailPoint;
 
-use crate::opened::{Gate, Place, Saboteur};
+use crate::harness::{Gate, PlannedFailures, StoreFolder};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn many_callers_share_few_commits() {
-    let place = Place::new();
-    let probe = Arc::new(Saboteur::default());
-    let store = place.open_with(probe.options()).await;
+    let folder = StoreFolder::new();
+    let probe = Arc::new(PlannedFailures::default());
+    let store = folder.open_with(probe.options()).await;
     let callers = (0..256).map(|n| {
         let store = store.clone();
         tokio::spawn(async move { fixtures::stored(&store, fixtures::task(n)).await })
@@ -26,13 +26,13 @@ async fn many_callers_share_few_commits() {
 /// One half is written while the callers of the other half continue.
 #[tokio::test]
 async fn a_long_queue_is_committed_in_halves() {
-    let place = Place::new();
+    let folder = StoreFolder::new();
     let (gate, open) = Gate::at(FailPoint::AfterCommit);
     let options = SqliteOptions {
         fail_points: Some(Arc::new(gate)),
         ..SqliteOptions::default()
     };
-    let store = place.open_with(options).await;
+    let store = folder.open_with(options).await;
     let inserted = |n| store.insert(fixtures::insertion(fixtures::task(n)));
     let first = inserted(0);
     open.reached();
@@ -58,9 +58,9 @@ async fn a_long_queue_is_committed_in_halves() {
 
 #[tokio::test]
 async fn a_change_of_a_queued_insertion_is_committed_with_it() {
-    let place = Place::new();
-    let probe = Arc::new(Saboteur::default());
-    let store = place.open_with(probe.options()).await;
+    let folder = StoreFolder::new();
+    let probe = Arc::new(PlannedFailures::default());
+    let store = folder.open_with(probe.options()).await;
     let other = fixtures::stored(&store, fixtures::task(0)).await;
     let before = probe.commits();
 
@@ -84,7 +84,7 @@ async fn a_change_of_a_queued_insertion_is_committed_with_it() {
     assert_eq!(noted.unwrap().revision.0, 2);
     assert_eq!(ended.unwrap().revision.0, 3);
     assert!(probe.commits() - before <= 4);
-    assert_eq!(place.look::<u32>("SELECT max(revision) FROM tasks"), 3);
+    assert_eq!(folder.query::<u32>("SELECT max(revision) FROM tasks"), 3);
     assert_eq!(
         fixtures::body(&store, task.id).await,
         Some(fixtures::raw("7"))
@@ -93,9 +93,9 @@ async fn a_change_of_a_queued_insertion_is_committed_with_it() {
 
 #[tokio::test]
 async fn large_removals_are_split_into_batches() {
-    let place = Place::new();
-    let probe = Arc::new(Saboteur::default());
-    let store = place.open_with(probe.options()).await;
+    let folder = StoreFolder::new();
+    let probe = Arc::new(PlannedFailures::default());
+    let store = folder.open_with(probe.options()).await;
     let inserts = (0..1_000).map(|n| store.insert(fixtures::insertion(fixtures::task(n))));
     let mut all = Vec::new();
     for insert in inserts.collect::<Vec<_>>() {
@@ -108,5 +108,5 @@ async fn large_removals_are_split_into_batches() {
     let gone = store.remove(fixtures::HERE, all).await.unwrap();
     assert_eq!(gone.len(), 1_000);
     assert_eq!(probe.commits() - before, 4, "256 rows to a commit");
-    assert_eq!(place.look::<u32>("SELECT count(*) FROM tasks"), 0);
+    assert_eq!(folder.query::<u32>("SELECT count(*) FROM tasks"), 0);
 }

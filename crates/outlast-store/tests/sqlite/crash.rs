@@ -9,18 +9,18 @@ use outlast_engine::{Scope, Store, TaskId};
 use outlast_store::sqlite::{DiskFailure, FailPoint, FailPoints};
 use outlast_store::{Sqlite, SqliteOptions};
 
+use crate::harness::StoreFolder;
 use crate::locking::{another_process, given_path, said};
-use crate::opened::Place;
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "runs in a process of its own, started by the tests below"]
 async fn write_until_killed() {
     let Some(path) = given_path() else { return };
-    let fail_points = std::env::var(DEATH).ok().map(|death| {
+    let fail_points = std::env::var(EXIT_VARIABLE).ok().map(|death| {
         let (moment, left) = death.split_once(' ').unwrap();
         let left = AtomicUsize::new(left.parse().unwrap());
         let moment = moment.to_owned();
-        Arc::new(Death { moment, left }) as Arc<dyn FailPoints>
+        Arc::new(ExitAtPoint { moment, left }) as Arc<dyn FailPoints>
     });
     let options = SqliteOptions {
         fail_points,
@@ -46,45 +46,45 @@ async fn write_until_killed() {
 
 #[tokio::test]
 async fn acknowledged_writes_survive_a_kill() {
-    let place = Place::new();
+    let folder = StoreFolder::new();
     for round in 1..=3 {
-        let mut child = another_process(&place, WRITER).spawn().unwrap();
-        let mut confirmed = Confirmed::default();
+        let mut child = another_process(&folder, WRITER_TEST).spawn().unwrap();
+        let mut confirmed = Acknowledged::default();
         for line in said(&mut child, "confirmed ").take(round * 400) {
             confirmed.note(&line);
         }
         child.kill().unwrap();
         child.wait().unwrap();
-        confirmed.check(&place).await;
+        confirmed.check(&folder).await;
     }
 }
 
 #[tokio::test]
 async fn acknowledged_writes_survive_a_crash_at_every_fail_point() {
     for moment in ["BeforeCommit", "AfterCommit", "BeforeAck"] {
-        let place = Place::new();
+        let folder = StoreFolder::new();
         for commits in [1, 2, 30] {
-            let mut child = another_process(&place, WRITER)
-                .env(DEATH, format!("{moment} {commits}"))
+            let mut child = another_process(&folder, WRITER_TEST)
+                .env(EXIT_VARIABLE, format!("{moment} {commits}"))
                 .spawn()
                 .unwrap();
-            let mut confirmed = Confirmed::default();
+            let mut confirmed = Acknowledged::default();
             for line in said(&mut child, "confirmed ") {
                 confirmed.note(&line);
             }
             assert!(!child.wait().unwrap().success(), "it died");
-            confirmed.check(&place).await;
+            confirmed.check(&folder).await;
         }
     }
 }
 
 /// Ends the process when a point is reached for the n-th time.
-struct Death {
+struct ExitAtPoint {
     moment: String,
     left: AtomicUsize,
 }
 
-impl FailPoints for Death {
+impl FailPoints for ExitAtPoint {
     fn reached(&self, point: FailPoint) -> Option<DiskFailure> {
         if format!("{point:?}") == self.moment && self.left.fetch_sub(1, Ordering::SeqCst) == 1 {
             std::process::abort();
@@ -95,9 +95,9 @@ impl FailPoints for Death {
 
 /// The newest revision of each task that the process acknowledged before it ended.
 #[derive(Default)]
-struct Confirmed(HashMap<TaskId, u32>);
+struct Acknowledged(HashMap<TaskId, u32>);
 
-impl Confirmed {
+impl Acknowledged {
     fn note(&mut self, line: &str) {
         // An incomplete line was not acknowledged.
         let said = line.split_once(' ').and_then(|(id, revision)| {
@@ -111,8 +111,8 @@ impl Confirmed {
     }
 
     /// Checks that all of them are stored, and empties the store.
-    async fn check(&self, place: &Place) {
-        let store = place.open().await;
+    async fn check(&self, folder: &StoreFolder) {
+        let store = folder.open().await;
         for (id, revision) in &self.0 {
             let found = fixtures::shown(&store, *id).await;
             let found = found.expect("a confirmed task is there");
@@ -133,7 +133,7 @@ impl Confirmed {
     }
 }
 
-const WRITER: &str = "dying::write_until_killed";
+const WRITER_TEST: &str = "crash::write_until_killed";
 
 /// The point at which the process ends, and how often it is reached before.
-const DEATH: &str = "OUTLAST_TEST_DEATH";
+const EXIT_VARIABLE: &str = "OUTLAST_TEST_DEATH";

@@ -9,7 +9,7 @@ use outlast_engine::laws::fixtures;
 use outlast_engine::store::Health;
 use outlast_engine::{Store, StoreError};
 
-use crate::opened::{Place, recovered};
+use crate::harness::{StoreFolder, recovered};
 
 async fn down(store: &Arc<dyn Store>) -> String {
     let mut health = store.health();
@@ -34,10 +34,10 @@ const FILES: [&str; 4] = ["tasks.db", "tasks.db-wal", "tasks.db-shm", "tasks.db.
 #[tokio::test]
 async fn nothing_is_acknowledged_after_a_file_is_deleted() {
     for name in FILES {
-        let place = Place::new();
-        let store = place.open().await;
+        let folder = StoreFolder::new();
+        let store = folder.open().await;
         fixtures::stored(&store, fixtures::task(1)).await;
-        fs::remove_file(place.file(name)).unwrap();
+        fs::remove_file(folder.file(name)).unwrap();
         let reason = refused(&store, 2).await;
         assert!(reason.contains(name), "{reason}");
         assert!(reason.contains("deleted"), "{reason}");
@@ -46,62 +46,62 @@ async fn nothing_is_acknowledged_after_a_file_is_deleted() {
         tokio::time::sleep(Duration::from_millis(400)).await;
         assert!(refused(&store, 3).await.contains("deleted"));
         drop(store);
-        assert!(!place.file(name).exists(), "{name}");
+        assert!(!folder.file(name).exists(), "{name}");
     }
 }
 
 #[tokio::test]
 async fn an_idle_store_notices_a_deleted_file() {
-    let place = Place::new();
-    let store = place.open().await;
+    let folder = StoreFolder::new();
+    let store = folder.open().await;
     fixtures::stored(&store, fixtures::task(1)).await;
-    fs::remove_file(place.path()).unwrap();
+    fs::remove_file(folder.path()).unwrap();
     assert!(down(&store).await.contains("tasks.db"));
 }
 
 #[tokio::test]
 async fn a_replaced_file_is_not_changed() {
-    let other = Place::new();
+    let other = StoreFolder::new();
     let store = other.open().await;
     fixtures::stored(&store, fixtures::task(7)).await;
     store.close().await.unwrap();
 
-    let place = Place::new();
-    let store = place.open().await;
+    let folder = StoreFolder::new();
+    let store = folder.open().await;
     fixtures::stored(&store, fixtures::task(1)).await;
-    let aside = place.file("aside");
-    fs::rename(place.path(), &aside).unwrap();
-    fs::copy(other.path(), place.path()).unwrap();
+    let aside = folder.file("aside");
+    fs::rename(folder.path(), &aside).unwrap();
+    fs::copy(other.path(), folder.path()).unwrap();
     let reason = refused(&store, 2).await;
     assert!(reason.contains("replaced"), "{reason}");
     tokio::time::sleep(Duration::from_millis(400)).await;
     assert_eq!(
-        fs::read(place.path()).unwrap(),
+        fs::read(folder.path()).unwrap(),
         fs::read(other.path()).unwrap()
     );
 
     // When the file is back, the store recovers.
-    fs::rename(&aside, place.path()).unwrap();
+    fs::rename(&aside, folder.path()).unwrap();
     recovered(&store).await;
     fixtures::stored(&store, fixtures::task(3)).await;
     drop(store);
-    let store = place.open().await;
+    let store = folder.open().await;
     let found = fixtures::listed(&store, &fixtures::ada(), 9).await;
     assert_eq!(found, [fixtures::id(3), fixtures::id(1)]);
 }
 
 #[tokio::test]
 async fn a_replaced_file_is_not_changed_when_the_store_closes() {
-    let place = Place::new();
-    let store = place.open().await;
+    let folder = StoreFolder::new();
+    let store = folder.open().await;
     fixtures::stored(&store, fixtures::task(1)).await;
     for name in ["tasks.db", "tasks.db-wal"] {
-        fs::rename(place.file(name), place.file(&format!("{name}.aside"))).unwrap();
-        fs::write(place.file(name), "another file").unwrap();
+        fs::rename(folder.file(name), folder.file(&format!("{name}.aside"))).unwrap();
+        fs::write(folder.file(name), "another file").unwrap();
     }
     store.close().await.unwrap();
     drop(store);
     for name in ["tasks.db", "tasks.db-wal"] {
-        assert_eq!(fs::read(place.file(name)).unwrap(), b"another file");
+        assert_eq!(fs::read(folder.file(name)).unwrap(), b"another file");
     }
 }

@@ -8,13 +8,13 @@ use outlast_engine::{Store, StoreError, Task};
 use outlast_store::SqliteOptions;
 use outlast_store::sqlite::{DiskFailure, FailPoint};
 
-use crate::opened::{Place, Saboteur, recovered};
+use crate::harness::{PlannedFailures, StoreFolder, recovered};
 
 #[tokio::test]
 async fn a_full_disk_refuses_new_tasks_and_finishes_old_ones() {
-    let place = Place::new();
-    let probe = Arc::new(Saboteur::default());
-    let store = place.open_with(probe.options()).await;
+    let folder = StoreFolder::new();
+    let probe = Arc::new(PlannedFailures::default());
+    let store = folder.open_with(probe.options()).await;
     let task = fixtures::stored(&store, fixtures::task(1)).await;
 
     probe.fail(FailPoint::BeforeCommit, DiskFailure::Full);
@@ -35,13 +35,13 @@ async fn a_full_disk_refuses_new_tasks_and_finishes_old_ones() {
     assert_eq!(finished.unwrap().revision.0, 2);
     assert!(matches!(*store.health().borrow(), Health::NoSpace(_)));
     assert!(
-        !place.file("tasks.db.reserve").exists(),
+        !folder.file("tasks.db.reserve").exists(),
         "the reserve is given up"
     );
 
     recovered(&store).await;
     assert!(
-        place.file("tasks.db.reserve").exists(),
+        folder.file("tasks.db.reserve").exists(),
         "there is a reserve again"
     );
     fixtures::stored(&store, fixtures::task(2)).await;
@@ -49,12 +49,12 @@ async fn a_full_disk_refuses_new_tasks_and_finishes_old_ones() {
 
 #[tokio::test]
 async fn a_file_at_its_limit_refuses_new_tasks_and_finishes_old_ones() {
-    let place = Place::new();
+    let folder = StoreFolder::new();
     let options = SqliteOptions {
         max_bytes: Some(2 << 20),
         ..SqliteOptions::default()
     };
-    let store = place.open_with(options.clone()).await;
+    let store = folder.open_with(options.clone()).await;
     let open = fill(&store).await;
     assert!(open.len() > 100, "{} tasks", open.len());
     assert!(matches!(*store.health().borrow(), Health::NoSpace(_)));
@@ -72,12 +72,12 @@ async fn a_file_at_its_limit_refuses_new_tasks_and_finishes_old_ones() {
 
 #[tokio::test]
 async fn a_file_past_its_limit_loses_nothing_and_makes_room_by_removal() {
-    let place = Place::new();
+    let folder = StoreFolder::new();
     let options = SqliteOptions {
         max_bytes: Some(1 << 20),
         ..SqliteOptions::default()
     };
-    let store = place.open_with(options).await;
+    let store = folder.open_with(options).await;
     let open = fill(&store).await;
     // Bodies of 100 kB, for which the reserve is too small at some point.
     let body = format!("\"{}\"", "x".repeat(100_000));

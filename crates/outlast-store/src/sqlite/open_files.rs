@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 
 use outlast_engine::store::Reason;
 
-use super::fault::Fault;
 use super::file;
+use super::file_fault::FileFault;
 
 /// The files that an open store uses.
 #[derive(Debug)]
@@ -27,7 +27,7 @@ impl OpenFiles {
     /// Records the files of the store at `path`, which has been written to.
     pub(super) fn of(path: &Path) -> io::Result<Self> {
         let files = SUFFIXES.map(|suffix| {
-            let path = file::beside(path, suffix);
+            let path = file::side_file(path, suffix);
             FileId::of(&path).map(|id| (path, id))
         });
         let files: io::Result<Vec<_>> = files.into_iter().collect();
@@ -35,7 +35,7 @@ impl OpenFiles {
     }
 
     /// Fails if a file was deleted or replaced.
-    pub(super) fn check(&self) -> Result<(), Fault> {
+    pub(super) fn check(&self) -> Result<(), FileFault> {
         for (path, id) in &self.0 {
             let problem = match FileId::of(path) {
                 Ok(found) if found == *id => continue,
@@ -43,14 +43,14 @@ impl OpenFiles {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => "deleted",
                 Err(error) => {
                     let what = format!("{} cannot be read: {error}", path.display());
-                    return Err(Fault::Moved(Reason::new(what)));
+                    return Err(FileFault::Moved(Reason::new(what)));
                 }
             };
             let path = path.display();
             let what = format!(
                 "{path} was {problem} while the store was open; put it back, or stop this process and restore a backup"
             );
-            return Err(Fault::Moved(Reason::new(what)));
+            return Err(FileFault::Moved(Reason::new(what)));
         }
         Ok(())
     }

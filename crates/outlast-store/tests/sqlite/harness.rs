@@ -14,11 +14,11 @@ use outlast_store::{OpenError, Sqlite, SqliteOptions};
 use tempfile::TempDir;
 
 /// A folder for a store.
-pub(crate) struct Place {
+pub(crate) struct StoreFolder {
     folder: TempDir,
 }
 
-impl Place {
+impl StoreFolder {
     pub(crate) fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         Self { folder }
@@ -56,7 +56,7 @@ impl Place {
     }
 
     /// The value of a query, as another program reads it.
-    pub(crate) fn look<T: rusqlite::types::FromSql>(&self, sql: &str) -> T {
+    pub(crate) fn query<T: rusqlite::types::FromSql>(&self, sql: &str) -> T {
         let file = rusqlite::Connection::open(self.path()).unwrap();
         file.query_row(sql, (), |row| row.get(0)).unwrap()
     }
@@ -64,12 +64,12 @@ impl Place {
 
 /// Injects the planned failures, and counts commits.
 #[derive(Default)]
-pub(crate) struct Saboteur {
+pub(crate) struct PlannedFailures {
     planned: Mutex<VecDeque<(FailPoint, DiskFailure)>>,
     commits: AtomicUsize,
 }
 
-impl Saboteur {
+impl PlannedFailures {
     pub(crate) fn options(self: &Arc<Self>) -> SqliteOptions {
         SqliteOptions {
             fail_points: Some(self.clone()),
@@ -93,7 +93,7 @@ impl Saboteur {
     }
 }
 
-impl FailPoints for Saboteur {
+impl FailPoints for PlannedFailures {
     fn reached(&self, point: FailPoint) -> Option<DiskFailure> {
         if point == FailPoint::AfterCommit {
             self.commits.fetch_add(1, Ordering::SeqCst);
@@ -117,24 +117,24 @@ pub(crate) struct Gate {
 }
 
 /// Controls a gate. Dropping it opens the gate.
-pub(crate) struct Keeper {
+pub(crate) struct GateController {
     reached: Receiver<()>,
     pass: Sender<()>,
 }
 
 impl Gate {
-    pub(crate) fn at(moment: FailPoint) -> (Self, Keeper) {
+    pub(crate) fn at(moment: FailPoint) -> (Self, GateController) {
         let ((reached, at_gate), (pass, passed)) = (mpsc::channel(), mpsc::channel());
         let gate = Self {
             at: moment,
             ways: Mutex::new((reached, passed)),
         };
         let reached = at_gate;
-        (gate, Keeper { reached, pass })
+        (gate, GateController { reached, pass })
     }
 }
 
-impl Keeper {
+impl GateController {
     /// Waits until the thread has reached the gate.
     pub(crate) fn reached(&self) {
         self.reached.recv().unwrap();

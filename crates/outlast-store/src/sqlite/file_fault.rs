@@ -8,7 +8,7 @@ use super::failpoint::DiskFailure;
 
 /// Why a read or write failed.
 #[derive(Clone, Debug)]
-pub(super) enum Fault {
+pub(super) enum FileFault {
     /// A write or a sync failed: the content of the file is unknown until it is opened again.
     Io(Reason),
     /// There is no space.
@@ -25,7 +25,7 @@ pub(super) enum Fault {
     Refused(Reason),
 }
 
-impl Fault {
+impl FileFault {
     pub(super) fn reason(&self) -> Reason {
         let (Self::Io(reason)
         | Self::Full(reason)
@@ -50,7 +50,7 @@ impl Fault {
     }
 }
 
-impl From<rusqlite::Error> for Fault {
+impl From<rusqlite::Error> for FileFault {
     fn from(error: rusqlite::Error) -> Self {
         let reason = Reason::new(error.to_string());
         match error.sqlite_error_code() {
@@ -66,7 +66,7 @@ impl From<rusqlite::Error> for Fault {
     }
 }
 
-impl From<DiskFailure> for Fault {
+impl From<DiskFailure> for FileFault {
     fn from(failure: DiskFailure) -> Self {
         match failure {
             DiskFailure::SyncError => Self::Io(Reason::new("the disk did not confirm a write")),
