@@ -291,7 +291,7 @@ fn struck() -> StoreError {
 #[cfg(test)]
 mod tests {
     use outlast_engine::MemoryStore;
-    use outlast_engine::laws::fixtures::{self, HERE, THERE, insertion, stored, task};
+    use outlast_engine::laws::fixtures::{self, NODE_A, NODE_B, insertion, stored, task};
     use outlast_engine::store::StoreEvent;
 
     use super::*;
@@ -310,7 +310,7 @@ mod tests {
         faults.fail_writes(1, Strike::BeforeCommit);
         let told = store.insert(insertion(task(1))).await;
         assert!(told.is_err_and(|error| error.is_transient()));
-        assert_eq!(fixtures::shown(&store, fixtures::id(1)).await, None);
+        assert_eq!(fixtures::snapshot(&store, fixtures::id(1)).await, None);
         stored(&store, task(1)).await;
         assert_eq!(faults.writes(), 2);
     }
@@ -322,7 +322,7 @@ mod tests {
         stored(&store, task(1)).await;
         let told = store.insert(insertion(task(2))).await;
         assert!(told.is_err_and(|error| error.is_transient()));
-        assert!(fixtures::shown(&store, fixtures::id(2)).await.is_some());
+        assert!(fixtures::snapshot(&store, fixtures::id(2)).await.is_some());
     }
 
     #[tokio::test]
@@ -335,7 +335,7 @@ mod tests {
             _ = store.insert(insertion(task(1))) => panic!("it is never told"),
             seen = look.recv() => assert_eq!(seen, Some(())),
         }
-        assert!(fixtures::shown(&store, fixtures::id(1)).await.is_some());
+        assert!(fixtures::snapshot(&store, fixtures::id(1)).await.is_some());
     }
 
     #[tokio::test(start_paused = true)]
@@ -352,8 +352,8 @@ mod tests {
         let (store, faults) = faulty();
         let first = stored(&store, task(1)).await;
         let second = stored(&store, task(2)).await;
-        let mut feed = store.join(THERE).await.expect("it is open");
-        let _here = store.join(HERE).await.expect("it is open");
+        let mut feed = store.join(NODE_B).await.expect("it is open");
+        let _here = store.join(NODE_A).await.expect("it is open");
         faults.drop_news(1);
         fixtures::removed(&store, &first).await;
         fixtures::removed(&store, &second).await;

@@ -191,11 +191,11 @@ impl CallContext {
             request,
             limit,
         };
-        if let Err(refused) = self.clone().put_to_the_end(key, command).await {
+        if let Err(refused) = self.clone().store_input_request(key, command).await {
             asked.withdraw_on_drop = refused.is_transient();
             return Err(refused.into());
         }
-        asked.answer(received).await
+        asked.response(received).await
     }
 
     /// Waits for the response to an input request of an earlier attempt that is open, or answered
@@ -215,9 +215,9 @@ impl CallContext {
         });
         match answered {
             Some(answer) => Ok(asked.done(answer)),
-            None if open => asked.answer(received).await,
+            None if open => asked.response(received).await,
             None => {
-                asked.drop_quietly();
+                asked.disarm();
                 Err(InputError::Withdrawn)
             }
         }
@@ -280,12 +280,12 @@ impl CallContext {
 
     /// Stores an input request. If its requester gives up before it is stored, it is withdrawn
     /// here.
-    async fn put_to_the_end(self, key: InputKey, command: Command) -> Result<(), EngineError> {
+    async fn store_input_request(self, key: InputKey, command: Command) -> Result<(), EngineError> {
         run_to_completion(async move {
             let put = self.inner.command(&self.call_state, command).await;
             let may_be_open = put.as_ref().err().is_none_or(EngineError::is_transient);
             if may_be_open && !self.call_state.expects(&key) {
-                self.take_back(key).await;
+                self.withdraw_with_retries(key).await;
             }
             put
         })
@@ -293,7 +293,7 @@ impl CallContext {
     }
 
     /// Withdraws an input request that has no receiver, and retries while the store fails.
-    async fn take_back(&self, key: InputKey) {
+    async fn withdraw_with_retries(&self, key: InputKey) {
         let mut delay = RetryDelay::default();
         // The request was answered or the task ended in the meantime: nothing to withdraw.
         while let Err(error) = self.withdraw_input(key.clone()).await {
@@ -353,14 +353,14 @@ struct OpenInputRequest {
 }
 
 impl OpenInputRequest {
-    async fn answer(
+    async fn response(
         self,
         received: oneshot::Receiver<InputResponse>,
     ) -> Result<UnconfirmedResponse, InputError> {
         match received.await {
             Ok(answer) => Ok(self.done(answer)),
             Err(_) => {
-                self.drop_quietly();
+                self.disarm();
                 Err(InputError::Withdrawn)
             }
         }
@@ -375,7 +375,7 @@ impl OpenInputRequest {
         }
     }
 
-    fn drop_quietly(mut self) {
+    fn disarm(mut self) {
         self.withdraw_on_drop = false;
     }
 }
@@ -386,7 +386,7 @@ impl Drop for OpenInputRequest {
         let over = matches!(self.cx.call_state.lock().stage, CallStage::Ended);
         if self.withdraw_on_drop && !over && can_spawn() {
             let (cx, key) = (self.cx.clone(), self.key.clone());
-            spawn(async move { cx.take_back(key).await });
+            spawn(async move { cx.withdraw_with_retries(key).await });
         }
     }
 }

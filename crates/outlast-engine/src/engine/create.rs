@@ -179,7 +179,7 @@ impl Inner {
             None => {
                 self.calls.take(id, creation.call_state.attempt);
                 drop(creation);
-                self.remove_unowned(id).await;
+                self.remove_uncreated(id).await;
             }
         }
     }

@@ -200,7 +200,7 @@ impl RunningCall {
         self.call_state.lock().insert_unresolved = true;
         let (inner, call_state) = (self.inner.clone(), self.call_state.clone());
         spawn(async move {
-            inner.remove_unowned(call_state.id).await;
+            inner.remove_uncreated(call_state.id).await;
             call_state.lock().insert_unresolved = false;
         });
     }
@@ -234,9 +234,15 @@ impl RunningCall {
                 self.inner
                     .calls
                     .take(self.call_state.id, self.call_state.attempt);
-                if kept.is_ok() && self.inner.take_back(self.call_state.id).await.is_err() {
+                if kept.is_ok()
+                    && self
+                        .inner
+                        .remove_unless_ended(self.call_state.id)
+                        .await
+                        .is_err()
+                {
                     let (inner, id) = (self.inner.clone(), self.call_state.id);
-                    spawn(async move { inner.remove_unowned(id).await });
+                    spawn(async move { inner.remove_uncreated(id).await });
                 }
                 Ok(Promotion::Finished(outcome))
             }

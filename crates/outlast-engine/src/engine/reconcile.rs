@@ -77,9 +77,9 @@ impl Inner {
 
     /// Removes a task whose creation was reported as failed, if the store has it. Retries while the
     /// store fails.
-    pub(crate) async fn remove_unowned(&self, id: TaskId) {
+    pub(crate) async fn remove_uncreated(&self, id: TaskId) {
         let mut delay = RetryDelay::default();
-        while let Err(error) = self.take_back(id).await {
+        while let Err(error) = self.remove_unless_ended(id).await {
             if !error.is_transient() || self.phase() == Phase::Closed {
                 tracing::error!(task = %id, %error, "could not remove a task whose creation failed");
                 return;
@@ -89,7 +89,7 @@ impl Inner {
     }
 
     /// Removes a task without a handle, unless it has ended.
-    pub(crate) async fn take_back(&self, id: TaskId) -> Result<(), StoreError> {
+    pub(crate) async fn remove_unless_ended(&self, id: TaskId) -> Result<(), StoreError> {
         while let Some(Snapshot::Open(task)) = self.store.get(&Scope::AnyTask, id).await? {
             self.store
                 .remove(self.node, vec![(id, task.revision)])

@@ -42,18 +42,18 @@ pub async fn error_is_a_body(store: &Arc<dyn Store>) {
 /// A cancelled task has no body.
 pub async fn cancelled_task_has_no_body(store: &Arc<dyn Store>) {
     let task = stored(store, task(1)).await;
-    let told = changed(store, &task, Command::CancelNow).await;
+    let reply = changed(store, &task, Command::CancelNow).await;
     assert_eq!(body(store, task.id).await, None);
-    assert_eq!(loaded(store, task.id).await, Some(told));
+    assert_eq!(loaded(store, task.id).await, Some(reply));
 }
 
 /// A body is still stored after the TTL of its task was extended after the end.
 pub async fn body_survives_an_extension(store: &Arc<dyn Store>) {
     let task = stored(store, task(1)).await;
     let task = ended(store, &task, result("[1,2]")).await;
-    let told = changed(store, &task, Command::Extend { ttl: 2 * TTL }).await;
+    let reply = changed(store, &task, Command::Extend { ttl: 2 * TTL }).await;
     assert_eq!(body(store, task.id).await, Some(raw("[1,2]")));
-    assert_eq!(loaded(store, task.id).await, Some(told));
+    assert_eq!(loaded(store, task.id).await, Some(reply));
 }
 
 /// A body of one mebibyte is stored like any other.

@@ -14,8 +14,8 @@ pub async fn open_store_is_ready(store: &Arc<dyn Store>) {
 pub async fn closed_store_reports_it(store: &Arc<dyn Store>) {
     let mut before = store.health();
     store.close().await.expect("an open store can be closed");
-    let told = before.wait_for(|health| *health == Health::Closed).await;
-    assert!(told.is_ok());
+    let reply = before.wait_for(|health| *health == Health::Closed).await;
+    assert!(reply.is_ok());
     assert_eq!(*store.health().borrow(), Health::Closed);
 }
 
@@ -29,23 +29,23 @@ pub async fn closed_store_refuses(store: &Arc<dyn Store>) {
     let scope = of(&ada());
     refused(store.insert(insertion(task(2))).await);
     refused(store.replace(change).await);
-    refused(store.remove(HERE, vec![(given.id, given.revision)]).await);
+    refused(store.remove(NODE_A, vec![(given.id, given.revision)]).await);
     refused(store.get(&scope, given.id).await);
     refused(store.load(&scope, given.id).await);
     refused(store.body(&scope, given.id).await);
     refused(store.page(&ada(), None, 10).await);
     refused(store.due(CREATED, 10).await);
-    refused(store.claim(HERE, 10).await);
+    refused(store.claim(NODE_A, 10).await);
     refused(store.usage(&ada()).await);
     refused(store.write_records(vec![put(&record)]).await);
     refused(store.record(&record.key, CREATED).await);
     refused(store.records("session", None, CREATED).await);
-    refused(store.join(HERE).await);
+    refused(store.join(NODE_A).await);
 }
 
-fn refused<T: std::fmt::Debug>(told: Result<T, StoreError>) {
+fn refused<T: std::fmt::Debug>(reply: Result<T, StoreError>) {
     assert!(
-        matches!(told, Err(StoreError::Unavailable(_))),
-        "a closed store refuses, and does not say {told:?}"
+        matches!(reply, Err(StoreError::Unavailable(_))),
+        "a closed store refuses, and does not say {reply:?}"
     );
 }

@@ -23,7 +23,7 @@ pub async fn stale_revision_is_refused(store: &Arc<dyn Store>) {
             expected: first.revision,
         })
     );
-    assert_eq!(shown_open(store, first.id).await, second);
+    assert_eq!(open_snapshot(store, first.id).await, second);
     assert_eq!(loaded(store, first.id).await, Some(second));
     assert_eq!(body(store, first.id).await, None);
     let used = store.usage(&ada()).await.expect("the store is open");
@@ -43,9 +43,9 @@ pub async fn future_revision_is_refused(store: &Arc<dyn Store>) {
 pub async fn stale_revision_is_refused_after_the_end(store: &Arc<dyn Store>) {
     let open = stored(store, task(1)).await;
     let late = change(&open, end(&open, result("2")), CREATED.plus(5));
-    let told = ended(store, &open, result("1")).await;
+    let reply = ended(store, &open, result("1")).await;
     assert!(is_conflict(&store.replace(late).await));
-    assert_eq!(loaded(store, open.id).await, Some(told));
+    assert_eq!(loaded(store, open.id).await, Some(reply));
     assert_eq!(body(store, open.id).await, Some(raw("1")));
 }
 
@@ -105,11 +105,11 @@ pub async fn of_many_inserts_of_one_id_one_wins(store: &Arc<dyn Store>) {
             let store = store.clone();
             async move { store.insert(insertion(task(round))).await }
         });
-        let told = at_once(racers).await;
-        let new = told
+        let reply = at_once(racers).await;
+        let new = reply
             .iter()
-            .filter(|told| matches!(told, Ok(InsertResult::New(_))));
-        assert_eq!(new.count(), 1, "{told:?}");
+            .filter(|reply| matches!(reply, Ok(InsertResult::New(_))));
+        assert_eq!(new.count(), 1, "{reply:?}");
     }
     let used = store.usage(&ada()).await.expect("the store is open");
     assert_eq!(u64::from(used.owner_retained), ROUNDS);
@@ -129,8 +129,8 @@ pub async fn of_many_writers_one_wins(store: &Arc<dyn Store>) {
                 store.replace(change).await
             }
         });
-        let told = at_once(racers).await;
-        let (won, lost): (Vec<_>, Vec<_>) = told.into_iter().partition(Result::is_ok);
+        let reply = at_once(racers).await;
+        let (won, lost): (Vec<_>, Vec<_>) = reply.into_iter().partition(Result::is_ok);
         assert_eq!(won.len(), 1);
         assert!(lost.iter().all(is_conflict), "{lost:?}");
         let won = won.into_iter().flatten().next().expect("one won");
@@ -153,13 +153,13 @@ pub async fn of_racing_outcomes_one_wins(store: &Arc<dyn Store>) {
             let (store, change) = (store.clone(), change(&task, outcome, CREATED.plus(9)));
             async move {
                 let body = change.body.clone();
-                store.replace(change).await.map(|told| (told, body))
+                store.replace(change).await.map(|reply| (reply, body))
             }
         });
         let mut won = at_once(racers).await.into_iter().flatten();
-        let (told, kept) = won.next().expect("one wins");
+        let (reply, kept) = won.next().expect("one wins");
         assert_eq!(won.next(), None, "one outcome wins");
-        assert_eq!(loaded(store, task.id).await, Some(told.shared()));
+        assert_eq!(loaded(store, task.id).await, Some(reply.shared()));
         assert_eq!(body(store, task.id).await, kept);
     }
     let used = store.usage(&ada()).await.expect("the store is open");

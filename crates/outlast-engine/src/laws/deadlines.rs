@@ -49,7 +49,7 @@ pub async fn due_names_the_newest_revision(store: &Arc<dyn Store>) {
 pub async fn next_deadline_is_the_earliest_of_the_remaining_tasks(store: &Arc<dyn Store>) {
     // Not in the order of their deadlines.
     for n in [4, 1, 3, 0, 2] {
-        stored(store, living(n, (n + 1) * 100)).await;
+        stored(store, with_ttl(n, (n + 1) * 100)).await;
     }
     for n in 0..5 {
         let found = due(store, CREATED.plus((n + 1) * 100)).await;
@@ -69,9 +69,9 @@ pub async fn next_deadline_is_the_earliest_of_the_remaining_tasks(store: &Arc<dy
 pub async fn due_is_limited(store: &Arc<dyn Store>) {
     let mut left: Vec<TaskId> = Vec::new();
     for n in 0..10 {
-        left.push(stored(store, living(n, 100)).await.id);
+        left.push(stored(store, with_ttl(n, 100)).await.id);
     }
-    stored(store, living(10, 500)).await;
+    stored(store, with_ttl(10, 500)).await;
     let now = CREATED.plus(100);
     for expected in [4, 4, 2] {
         let found = store.due(now, 4).await.expect("the store is open");
@@ -123,7 +123,7 @@ pub async fn cancel_deadline_is_due(store: &Arc<dyn Store>) {
 /// The run limit applies while the task works, and is postponed while it awaits input.
 pub async fn run_limit_is_due_while_the_task_works(store: &Arc<dyn Store>) {
     let lifetime = Lifetime::new(TTL, TtlPolicy::KeepLive, Some(10_000));
-    let task = stored(store, task_living(1, lifetime)).await;
+    let task = stored(store, task_with_lifetime(1, lifetime)).await;
     only_due_at(store, CREATED.plus(10_000)).await;
     let asked = changed(store, &task, request_input(&task, "name")).await;
     only_due_at(store, CREATED.plus(TTL)).await;
@@ -135,8 +135,8 @@ pub async fn run_limit_is_due_while_the_task_works(store: &Arc<dyn Store>) {
     assert!(over.expires() > CREATED.plus(TTL), "kept after the end");
 }
 
-fn living(n: u64, ttl: u64) -> crate::task::Task {
-    task_living(n, Lifetime::new(ttl, TtlPolicy::Strict, None))
+fn with_ttl(n: u64, ttl: u64) -> crate::task::Task {
+    task_with_lifetime(n, Lifetime::new(ttl, TtlPolicy::Strict, None))
 }
 
 async fn due(store: &Arc<dyn Store>, now: Timestamp) -> DueTasks {

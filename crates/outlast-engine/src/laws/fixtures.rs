@@ -24,13 +24,13 @@ use crate::task::{Lifetime, NewTask, Task, TtlPolicy};
 use crate::transition::{Command, Next, Takeover};
 
 /// The default node.
-pub const HERE: NodeId = NodeId(1);
+pub const NODE_A: NodeId = NodeId(1);
 
 /// Another node.
-pub const THERE: NodeId = NodeId(2);
+pub const NODE_B: NodeId = NodeId(2);
 
 /// A third node.
-pub const ELSEWHERE: NodeId = NodeId(3);
+pub const NODE_C: NodeId = NodeId(3);
 
 /// The default creation time.
 pub const CREATED: Timestamp = Timestamp(1_785_000_000_000);
@@ -39,7 +39,7 @@ pub const CREATED: Timestamp = Timestamp(1_785_000_000_000);
 pub const TTL: u64 = 3_600_000;
 
 /// A quota that no law reaches.
-pub const ROOM: Quota = Quota {
+pub const LARGE_QUOTA: Quota = Quota {
     owner_open: 1_000_000,
     owner_retained: 1_000_000,
     open: 1_000_000,
@@ -48,7 +48,7 @@ pub const ROOM: Quota = Quota {
 
 /// The id number `n`: different for every `n`, and distributed like random ids.
 pub fn id(n: u64) -> TaskId {
-    TaskId::from_bits(u128::from(scatter(n)) << 64 | u128::from(scatter(!n)))
+    TaskId::from_bits(u128::from(mix_bits(n)) << 64 | u128::from(mix_bits(!n)))
 }
 
 /// The default owner.
@@ -106,7 +106,7 @@ pub fn new_task(n: u64) -> NewTask {
         owner: ada(),
         origin: Arc::new(origin()),
         request_key: None,
-        executor: HERE,
+        executor: NODE_A,
         lifetime: Lifetime::new(TTL, TtlPolicy::Strict, None),
         poll_interval_ms: 1_000,
     }
@@ -149,7 +149,7 @@ pub fn task_at(n: u64, node: NodeId) -> Task {
 }
 
 /// Task number `n` with this lifetime.
-pub fn task_living(n: u64, lifetime: Lifetime) -> Task {
+pub fn task_with_lifetime(n: u64, lifetime: Lifetime) -> Task {
     let new = NewTask {
         lifetime,
         ..new_task(n)
@@ -176,7 +176,7 @@ pub fn put(record: &Record) -> RecordWrite {
 pub fn insertion(task: Task) -> Insert {
     Insert {
         task: Arc::new(task),
-        quota: ROOM,
+        quota: LARGE_QUOTA,
         records: Vec::new(),
     }
 }
@@ -190,7 +190,7 @@ pub fn change(task: &Task, command: Command, now: Timestamp) -> Replace {
         panic!("the laws remove tasks with `removal`");
     };
     Replace {
-        node: HERE,
+        node: NODE_A,
         expected: task.revision,
         next,
         body,
@@ -284,13 +284,13 @@ pub async fn removal(
     tasks: impl IntoIterator<Item = (TaskId, Revision)>,
 ) -> Vec<TaskId> {
     store
-        .remove(HERE, tasks.into_iter().collect())
+        .remove(NODE_A, tasks.into_iter().collect())
         .await
         .expect("the store is open")
 }
 
 /// The snapshot of a task.
-pub async fn shown(store: &Arc<dyn Store>, id: TaskId) -> Option<Snapshot> {
+pub async fn snapshot(store: &Arc<dyn Store>, id: TaskId) -> Option<Snapshot> {
     store
         .get(&Scope::AnyTask, id)
         .await
@@ -298,16 +298,16 @@ pub async fn shown(store: &Arc<dyn Store>, id: TaskId) -> Option<Snapshot> {
 }
 
 /// The snapshot of a task that has not ended.
-pub async fn shown_open(store: &Arc<dyn Store>, id: TaskId) -> Arc<Task> {
-    match shown(store, id).await {
+pub async fn open_snapshot(store: &Arc<dyn Store>, id: TaskId) -> Arc<Task> {
+    match snapshot(store, id).await {
         Some(Snapshot::Open(task)) => task.shared(),
         other => panic!("expected an open task, not {other:?}"),
     }
 }
 
 /// The snapshot of a task that has ended.
-pub async fn shown_ended(store: &Arc<dyn Store>, id: TaskId) -> Arc<TaskSummary> {
-    match shown(store, id).await {
+pub async fn ended_snapshot(store: &Arc<dyn Store>, id: TaskId) -> Arc<TaskSummary> {
+    match snapshot(store, id).await {
         Some(Snapshot::Ended(summary)) => summary.shared(),
         other => panic!("expected an ended task, not {other:?}"),
     }
@@ -329,7 +329,7 @@ pub async fn body(store: &Arc<dyn Store>, id: TaskId) -> Option<Raw> {
 
 /// An owner's whole list, read in pages of `limit`.
 pub async fn listed(store: &Arc<dyn Store>, owner: &Owner, limit: usize) -> Vec<TaskId> {
-    let mut walk = Walk::default();
+    let mut walk = PageReader::default();
     let mut all = Vec::new();
     while let Some(page) = walk.next(store, owner, limit).await {
         all.extend(page);
@@ -339,12 +339,12 @@ pub async fn listed(store: &Arc<dyn Store>, owner: &Owner, limit: usize) -> Vec<
 
 /// Reads an owner's list page by page.
 #[derive(Debug, Default)]
-pub struct Walk {
+pub struct PageReader {
     after: Option<Position>,
     over: bool,
 }
 
-impl Walk {
+impl PageReader {
     /// The tasks of the next page, or `None` after the last.
     pub async fn next(
         &mut self,
@@ -404,7 +404,7 @@ where
 }
 
 /// Mixes all bits of `n` (SplitMix64).
-pub fn scatter(n: u64) -> u64 {
+pub fn mix_bits(n: u64) -> u64 {
     let n = n.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let n = (n ^ n >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let n = (n ^ n >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);

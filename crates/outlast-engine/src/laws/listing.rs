@@ -40,7 +40,7 @@ pub async fn pages_are_full_until_the_last(store: &Arc<dyn Store>) {
         (10, vec![10]),
         (11, vec![10]),
     ] {
-        let mut walk = Walk::default();
+        let mut walk = PageReader::default();
         let mut found = Vec::new();
         while let Some(page) = walk.next(store, &ada(), limit).await {
             found.push(page.len());
@@ -57,7 +57,7 @@ pub async fn list_shows_the_current_state_of_tasks(store: &Arc<dyn Store>) {
     let over = ended(store, &over, result("1")).await;
     let page = store.page(&ada(), None, 10).await;
     let page = page.expect("the store is open");
-    let get = |id| shown(store, id);
+    let get = |id| snapshot(store, id);
     let expected = [get(over.id).await, get(open.id).await];
     assert_eq!(
         page.tasks.iter().cloned().map(Some).collect::<Vec<_>>(),
@@ -82,7 +82,7 @@ pub async fn changed_tasks_keep_their_position(store: &Arc<dyn Store>) {
 /// A listing continues although the last listed task was removed.
 pub async fn listing_continues_after_a_removed_task(store: &Arc<dyn Store>) {
     let tasks = stored_all(store, 0..6).await;
-    let mut walk = Walk::default();
+    let mut walk = PageReader::default();
     let first = walk.next(store, &ada(), 2).await;
     assert_eq!(first, Some(vec![tasks[5].id, tasks[4].id]));
     removed(store, &tasks[4]).await;
@@ -97,7 +97,7 @@ pub async fn listing_returns_every_stored_task_once(store: &Arc<dyn Store>) {
     let old = stored_all(store, 0..60).await;
     let mut fresh = 1_000;
     let mut seen: Vec<TaskId> = Vec::new();
-    let mut walk = Walk::default();
+    let mut walk = PageReader::default();
     let mut step = 0;
     while let Some(page) = walk.next(store, &ada(), 4).await {
         seen.extend(page);
@@ -123,8 +123,8 @@ pub async fn listing_returns_every_stored_task_once(store: &Arc<dyn Store>) {
 /// The same with concurrent writers on other threads (P9).
 pub async fn listing_with_concurrent_writers_returns_every_task_once(store: &Arc<dyn Store>) {
     let stays = stored_all(store, 0..100).await;
-    let writers = (1..4).map(|writer| Beside::Writer(writer * 1_000));
-    let everybody = writers.chain([Beside::Walker, Beside::Walker]);
+    let writers = (1..4).map(|writer| ConcurrentRole::Writer(writer * 1_000));
+    let everybody = writers.chain([ConcurrentRole::Walker, ConcurrentRole::Walker]);
     let walks = at_once(everybody.map(|one| one.run(store.clone()))).await;
     for seen in walks.into_iter().flatten() {
         for task in &stays {
@@ -135,12 +135,12 @@ pub async fn listing_with_concurrent_writers_returns_every_task_once(store: &Arc
     }
 }
 
-enum Beside {
+enum ConcurrentRole {
     Walker,
     Writer(u64),
 }
 
-impl Beside {
+impl ConcurrentRole {
     async fn run(self, store: Arc<dyn Store>) -> Option<Vec<TaskId>> {
         match self {
             Self::Walker => Some(listed(&store, &ada(), 5).await),

@@ -8,30 +8,30 @@ use crate::store::{Store, StoreEvents};
 
 /// A task of a joined node is not offered, not even to that node.
 pub async fn tasks_of_a_joined_node_are_not_offered(store: &Arc<dyn Store>) {
-    let _feeds = joined(store, [HERE, THERE]).await;
-    stored(store, task_at(1, HERE)).await;
-    stored(store, task_at(2, THERE)).await;
-    assert_eq!(offered(store, HERE).await, []);
-    assert_eq!(offered(store, THERE).await, []);
+    let _feeds = joined(store, [NODE_A, NODE_B]).await;
+    stored(store, task_at(1, NODE_A)).await;
+    stored(store, task_at(2, NODE_B)).await;
+    assert_eq!(offered(store, NODE_A).await, []);
+    assert_eq!(offered(store, NODE_B).await, []);
 }
 
 /// A task of a node that left is offered to one node, once.
 pub async fn orphans_are_offered_once(store: &Arc<dyn Store>) {
-    let _feeds = joined(store, [HERE, THERE, ELSEWHERE]).await;
-    let orphan = stored(store, task_at(1, HERE)).await;
-    stored(store, task_at(2, THERE)).await;
-    left(store, HERE).await;
-    assert_eq!(offered(store, THERE).await, [orphan.id]);
-    assert_eq!(offered(store, THERE).await, []);
-    assert_eq!(offered(store, ELSEWHERE).await, []);
+    let _feeds = joined(store, [NODE_A, NODE_B, NODE_C]).await;
+    let orphan = stored(store, task_at(1, NODE_A)).await;
+    stored(store, task_at(2, NODE_B)).await;
+    left(store, NODE_A).await;
+    assert_eq!(offered(store, NODE_B).await, [orphan.id]);
+    assert_eq!(offered(store, NODE_B).await, []);
+    assert_eq!(offered(store, NODE_C).await, []);
 }
 
 /// An offer contains the current state of the task.
 pub async fn offer_shows_the_current_task(store: &Arc<dyn Store>) {
-    let orphan = stored(store, task_at(1, HERE)).await;
+    let orphan = stored(store, task_at(1, NODE_A)).await;
     let orphan = changed(store, &orphan, request_input(&orphan, "name")).await;
-    let _feeds = joined(store, [THERE]).await;
-    let offers = store.claim(THERE, 10).await.expect("the store is open");
+    let _feeds = joined(store, [NODE_B]).await;
+    let offers = store.claim(NODE_B, 10).await.expect("the store is open");
     assert_eq!(offers.len(), 1);
     assert_eq!(*offers[0], *orphan);
 }
@@ -39,16 +39,16 @@ pub async fn offer_shows_the_current_task(store: &Arc<dyn Store>) {
 /// A task whose executor never joined, for example one of a previous process, is offered.
 pub async fn tasks_of_an_unknown_node_are_offered(store: &Arc<dyn Store>) {
     let orphan = stored(store, task_at(1, NodeId(77))).await;
-    let _feeds = joined(store, [HERE]).await;
-    assert_eq!(offered(store, HERE).await, [orphan.id]);
+    let _feeds = joined(store, [NODE_A]).await;
+    assert_eq!(offered(store, NODE_A).await, [orphan.id]);
 }
 
 /// An ended task is not offered.
 pub async fn ended_tasks_are_not_offered(store: &Arc<dyn Store>) {
     let task = stored(store, task_at(1, NodeId(77))).await;
     ended(store, &task, result("1")).await;
-    let _feeds = joined(store, [HERE]).await;
-    assert_eq!(offered(store, HERE).await, []);
+    let _feeds = joined(store, [NODE_A]).await;
+    assert_eq!(offered(store, NODE_A).await, []);
 }
 
 /// At most `limit` tasks are offered; the others are offered later.
@@ -57,10 +57,10 @@ pub async fn offers_are_limited(store: &Arc<dyn Store>) {
     for n in 0..5 {
         orphans.push(stored(store, task_at(n, NodeId(77))).await.id);
     }
-    let _feeds = joined(store, [HERE]).await;
+    let _feeds = joined(store, [NODE_A]).await;
     let mut all = Vec::new();
     for expected in [2, 2, 1, 0] {
-        let some = store.claim(HERE, 2).await.expect("the store is open");
+        let some = store.claim(NODE_A, 2).await.expect("the store is open");
         assert_eq!(some.len(), expected);
         all.extend(some.iter().map(|task| task.id));
     }
@@ -72,40 +72,40 @@ pub async fn offers_are_limited(store: &Arc<dyn Store>) {
 /// If a node leaves before it takes over a task, the task is offered again.
 pub async fn offer_returns_when_its_node_leaves(store: &Arc<dyn Store>) {
     let orphan = stored(store, task_at(1, NodeId(77))).await;
-    let _feeds = joined(store, [HERE, THERE]).await;
-    assert_eq!(offered(store, HERE).await, [orphan.id]);
-    assert_eq!(offered(store, THERE).await, []);
-    left(store, HERE).await;
-    assert_eq!(offered(store, THERE).await, [orphan.id]);
+    let _feeds = joined(store, [NODE_A, NODE_B]).await;
+    assert_eq!(offered(store, NODE_A).await, [orphan.id]);
+    assert_eq!(offered(store, NODE_B).await, []);
+    left(store, NODE_A).await;
+    assert_eq!(offered(store, NODE_B).await, [orphan.id]);
 }
 
 /// An offer stays valid if another node changes the task in the meantime.
 pub async fn offer_survives_the_write_of_another(store: &Arc<dyn Store>) {
     let orphan = stored(store, task_at(1, NodeId(77))).await;
     let orphan = changed(store, &orphan, request_input(&orphan, "name")).await;
-    let _feeds = joined(store, [HERE, THERE]).await;
-    assert_eq!(offered(store, HERE).await, [orphan.id]);
+    let _feeds = joined(store, [NODE_A, NODE_B]).await;
+    assert_eq!(offered(store, NODE_A).await, [orphan.id]);
     changed(store, &orphan, provide_input("name")).await;
-    assert_eq!(offered(store, THERE).await, []);
+    assert_eq!(offered(store, NODE_B).await, []);
 }
 
 /// A task that was taken over belongs to its new executor until that node leaves.
 pub async fn task_taken_over_belongs_to_its_new_executor(store: &Arc<dyn Store>) {
     let orphan = stored(store, task_at(1, NodeId(77))).await;
-    let _feeds = joined(store, [HERE, THERE]).await;
-    assert_eq!(offered(store, HERE).await, [orphan.id]);
-    changed(store, &orphan, take_over(HERE)).await;
-    assert_eq!(offered(store, THERE).await, []);
-    left(store, HERE).await;
-    assert_eq!(offered(store, THERE).await, [orphan.id]);
+    let _feeds = joined(store, [NODE_A, NODE_B]).await;
+    assert_eq!(offered(store, NODE_A).await, [orphan.id]);
+    changed(store, &orphan, take_over(NODE_A)).await;
+    assert_eq!(offered(store, NODE_B).await, []);
+    left(store, NODE_A).await;
+    assert_eq!(offered(store, NODE_B).await, [orphan.id]);
 }
 
 /// A removed task is not offered.
 pub async fn removed_task_is_not_offered(store: &Arc<dyn Store>) {
     let orphan = stored(store, task_at(1, NodeId(77))).await;
     removed(store, &orphan).await;
-    let _feeds = joined(store, [HERE]).await;
-    assert_eq!(offered(store, HERE).await, []);
+    let _feeds = joined(store, [NODE_A]).await;
+    assert_eq!(offered(store, NODE_A).await, []);
 }
 
 /// If several nodes claim at the same time, each task goes to exactly one of them (P5).

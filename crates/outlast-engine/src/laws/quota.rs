@@ -12,7 +12,7 @@ use crate::task::Task;
 pub async fn running_tasks_of_an_owner_are_limited(store: &Arc<dyn Store>) {
     let quota = Quota {
         owner_open: 2,
-        ..ROOM
+        ..LARGE_QUOTA
     };
     assert!(accepted(store, task(1), quota).await);
     assert!(accepted(store, task(2), quota).await);
@@ -29,7 +29,7 @@ pub async fn running_tasks_of_an_owner_are_limited(store: &Arc<dyn Store>) {
 pub async fn retained_tasks_of_an_owner_are_limited(store: &Arc<dyn Store>) {
     let quota = Quota {
         owner_retained: 2,
-        ..ROOM
+        ..LARGE_QUOTA
     };
     for n in 1..=2 {
         assert!(accepted(store, task(n), quota).await);
@@ -49,7 +49,7 @@ pub async fn retained_tasks_of_an_owner_are_limited(store: &Arc<dyn Store>) {
 pub async fn retained_tasks_are_limited(store: &Arc<dyn Store>) {
     let quota = Quota {
         retained: 2,
-        ..ROOM
+        ..LARGE_QUOTA
     };
     assert!(accepted(store, task(1), quota).await);
     assert!(accepted(store, task_of(2, &bob()), quota).await);
@@ -60,7 +60,10 @@ pub async fn retained_tasks_are_limited(store: &Arc<dyn Store>) {
 /// If the maximum number of tasks for all owners is running, every owner is refused until a task
 /// ends.
 pub async fn running_tasks_are_limited_in_all(store: &Arc<dyn Store>) {
-    let quota = Quota { open: 2, ..ROOM };
+    let quota = Quota {
+        open: 2,
+        ..LARGE_QUOTA
+    };
     assert!(accepted(store, task(1), quota).await);
     assert!(accepted(store, task_of(2, &bob()), quota).await);
     let refused = insert(store, task_of(3, &Owner::principal("eve")), quota).await;
@@ -75,17 +78,20 @@ pub async fn a_quota_of_nothing_admits_nothing(store: &Arc<dyn Store>) {
     let none = [
         Quota {
             owner_open: 0,
-            ..ROOM
+            ..LARGE_QUOTA
         },
         Quota {
             owner_retained: 0,
-            ..ROOM
+            ..LARGE_QUOTA
         },
         Quota {
             retained: 0,
-            ..ROOM
+            ..LARGE_QUOTA
         },
-        Quota { open: 0, ..ROOM },
+        Quota {
+            open: 0,
+            ..LARGE_QUOTA
+        },
     ];
     for quota in none {
         assert!(!accepted(store, task(1), quota).await, "{quota:?}");
@@ -96,16 +102,16 @@ pub async fn a_quota_of_nothing_admits_nothing(store: &Arc<dyn Store>) {
 pub async fn refused_insert_changes_nothing(store: &Arc<dyn Store>) {
     let full = Quota {
         owner_open: 1,
-        ..ROOM
+        ..LARGE_QUOTA
     };
     assert!(accepted(store, task(1), full).await);
     let before = store.usage(&ada()).await;
     assert!(!accepted(store, task(2), full).await);
-    assert_eq!(shown(store, id(2)).await, None);
+    assert_eq!(snapshot(store, id(2)).await, None);
     assert_eq!(listed(store, &ada(), 10).await, [id(1)]);
     assert_eq!(store.usage(&ada()).await, before);
     // It can be inserted once the quota suffices.
-    assert!(accepted(store, task(2), ROOM).await);
+    assert!(accepted(store, task(2), LARGE_QUOTA).await);
 }
 
 /// The end of a task frees one running task of the quota, and nothing else.
@@ -113,7 +119,7 @@ pub async fn end_frees_running_quota(store: &Arc<dyn Store>) {
     let quota = Quota {
         owner_open: 1,
         owner_retained: 2,
-        ..ROOM
+        ..LARGE_QUOTA
     };
     assert!(accepted(store, task(1), quota).await);
     let first = loaded(store, id(1)).await.expect("it is there");
@@ -147,14 +153,17 @@ pub async fn removal_frees_all_quota(store: &Arc<dyn Store>) {
 pub async fn running_limit_holds_under_concurrency(store: &Arc<dyn Store>) {
     let quota = Quota {
         owner_open: 5,
-        ..ROOM
+        ..LARGE_QUOTA
     };
     assert_eq!(admitted_at_once(store, quota).await, 5);
 }
 
 /// Concurrent inserts never exceed the running tasks of all owners (P8).
 pub async fn total_running_limit_holds_under_concurrency(store: &Arc<dyn Store>) {
-    let quota = Quota { open: 5, ..ROOM };
+    let quota = Quota {
+        open: 5,
+        ..LARGE_QUOTA
+    };
     assert_eq!(admitted_at_once(store, quota).await, 5);
 }
 
@@ -162,7 +171,7 @@ pub async fn total_running_limit_holds_under_concurrency(store: &Arc<dyn Store>)
 pub async fn owner_limit_holds_under_concurrency(store: &Arc<dyn Store>) {
     let quota = Quota {
         owner_retained: 5,
-        ..ROOM
+        ..LARGE_QUOTA
     };
     assert_eq!(admitted_at_once(store, quota).await, 5);
 }
@@ -171,7 +180,7 @@ pub async fn owner_limit_holds_under_concurrency(store: &Arc<dyn Store>) {
 pub async fn total_limit_holds_under_concurrency(store: &Arc<dyn Store>) {
     let quota = Quota {
         retained: 5,
-        ..ROOM
+        ..LARGE_QUOTA
     };
     assert_eq!(admitted_at_once(store, quota).await, 5);
 }

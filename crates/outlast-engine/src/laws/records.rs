@@ -178,7 +178,7 @@ pub async fn refused_insert_writes_no_record(store: &Arc<dyn Store>) {
     stored(store, task_with_key(1, &ada(), "k")).await;
     let none = Quota {
         owner_open: 0,
-        ..ROOM
+        ..LARGE_QUOTA
     };
     let refusals = [
         insertion(task(1)),
@@ -193,10 +193,10 @@ pub async fn refused_insert_writes_no_record(store: &Arc<dyn Store>) {
             put(&record("session", "new")),
             RecordWrite::Delete(kept.key.clone()),
         ];
-        let told = store.insert(Insert { records, ..refused }).await;
-        assert!(!matches!(told, Ok(crate::store::InsertResult::New(_))));
+        let reply = store.insert(Insert { records, ..refused }).await;
+        assert!(!matches!(reply, Ok(crate::store::InsertResult::New(_))));
         let found = of_kind(store, "session", None).await;
-        assert_eq!(found, std::slice::from_ref(&kept), "{told:?}");
+        assert_eq!(found, std::slice::from_ref(&kept), "{reply:?}");
     }
 }
 
@@ -206,8 +206,8 @@ pub async fn record_is_written_with_a_change(store: &Arc<dyn Store>) {
     let record = record("session", "s");
     let mut change = change(&task, request_input(&task, "name"), CREATED.plus(1));
     change.records = vec![put(&record)];
-    let told = store.replace(change).await;
-    assert!(told.is_ok());
+    let reply = store.replace(change).await;
+    assert!(reply.is_ok());
     assert_eq!(read(store, &record.key).await, Some(record));
 }
 

@@ -54,7 +54,7 @@ pub async fn removed_task_is_not_found(store: &Arc<dyn Store>) {
     let over = ended(store, &over, result("1")).await;
     for task in [open, over] {
         removed(store, &task).await;
-        assert_eq!(shown(store, task.id).await, None);
+        assert_eq!(snapshot(store, task.id).await, None);
         assert_eq!(loaded(store, task.id).await, None);
         assert_eq!(body(store, task.id).await, None);
         assert!(!listed(store, &ada(), 10).await.contains(&task.id));
@@ -71,8 +71,8 @@ pub async fn of_many_removals_one_succeeds(store: &Arc<dyn Store>) {
             let (store, task) = (store.clone(), task.clone());
             async move { removal(&store, [(task.id, task.revision)]).await }
         });
-        let told = at_once(racers).await.concat();
-        assert_eq!(told, [task.id]);
+        let reply = at_once(racers).await.concat();
+        assert_eq!(reply, [task.id]);
     }
     let used = store.usage(&ada()).await.expect("the store is open");
     assert_eq!(used, Default::default());
@@ -93,10 +93,10 @@ pub async fn of_a_change_and_a_removal_one_wins(store: &Arc<dyn Store>) {
                 None => removal(&store, [wanted]).await.len() == 1,
             }
         });
-        let told = at_once(racers).await;
-        assert_ne!(told[0], told[1], "exactly one wins");
-        assert_eq!(loaded(store, task.id).await.is_some(), told[0]);
-        kept += u32::from(told[0]);
+        let reply = at_once(racers).await;
+        assert_ne!(reply[0], reply[1], "exactly one wins");
+        assert_eq!(loaded(store, task.id).await.is_some(), reply[0]);
+        kept += u32::from(reply[0]);
     }
     let used = store.usage(&ada()).await.expect("the store is open");
     assert_eq!((used.owner_retained, used.owner_open), (kept, 0));

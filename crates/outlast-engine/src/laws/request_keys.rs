@@ -15,7 +15,7 @@ pub async fn repeated_create_names_the_first_task(store: &Arc<dyn Store>) {
         known(store, task_with_key(2, &ada(), "k")).await,
         Some(first.id)
     );
-    assert_eq!(shown(store, id(2)).await, None);
+    assert_eq!(snapshot(store, id(2)).await, None);
     assert_eq!(listed(store, &ada(), 10).await, [first.id]);
     let used = store.usage(&ada()).await.expect("the store is open");
     assert_eq!((used.owner_open, used.owner_retained), (1, 1));
@@ -114,15 +114,18 @@ pub async fn of_many_creates_under_one_key_one_is_new(store: &Arc<dyn Store>) {
                 match known(&store, task).await {
                     None => (new, true),
                     Some(id) => {
-                        assert!(shown(&store, id).await.is_some(), "a known task is visible");
+                        assert!(
+                            snapshot(&store, id).await.is_some(),
+                            "a known task is visible"
+                        );
                         (id, false)
                     }
                 }
             }
         });
-        let told = at_once(racers).await;
-        assert_eq!(told.iter().filter(|(_, new)| *new).count(), 1, "{told:?}");
-        assert!(told.iter().all(|(id, _)| *id == told[0].0), "{told:?}");
+        let reply = at_once(racers).await;
+        assert_eq!(reply.iter().filter(|(_, new)| *new).count(), 1, "{reply:?}");
+        assert!(reply.iter().all(|(id, _)| *id == reply[0].0), "{reply:?}");
     }
     assert_eq!(listed(store, &ada(), 100).await.len(), 20);
 }
@@ -141,16 +144,19 @@ fn full() -> [Quota; 4] {
     [
         Quota {
             owner_open: 0,
-            ..ROOM
+            ..LARGE_QUOTA
         },
         Quota {
             owner_retained: 0,
-            ..ROOM
+            ..LARGE_QUOTA
         },
         Quota {
             retained: 0,
-            ..ROOM
+            ..LARGE_QUOTA
         },
-        Quota { open: 0, ..ROOM },
+        Quota {
+            open: 0,
+            ..LARGE_QUOTA
+        },
     ]
 }

@@ -12,49 +12,54 @@ use crate::store::{Replace, Store, StoreEvent, StoreEvents};
 /// Every other node receives an event of a change, the node that made it does not.
 pub async fn other_nodes_receive_a_change(store: &Arc<dyn Store>) {
     let task = stored(store, task(1)).await;
-    let (mut here, mut there, mut elsewhere) = feeds(store).await;
+    let (mut here, mut there, mut elsewhere) = joined_nodes(store).await;
     changed(store, &task, status(&task, "drawing")).await;
-    heard(&mut there, StoreEvent::TaskChanged(task.id)).await;
-    heard(&mut elsewhere, StoreEvent::TaskChanged(task.id)).await;
-    not_heard(&mut here, StoreEvent::TaskChanged(task.id));
+    received(&mut there, StoreEvent::TaskChanged(task.id)).await;
+    received(&mut elsewhere, StoreEvent::TaskChanged(task.id)).await;
+    not_received(&mut here, StoreEvent::TaskChanged(task.id));
 }
 
 /// Every other node receives an event of an end.
 pub async fn other_nodes_receive_an_end(store: &Arc<dyn Store>) {
     let task = stored(store, task(1)).await;
-    let (mut here, mut there, _elsewhere) = feeds(store).await;
+    let (mut here, mut there, _elsewhere) = joined_nodes(store).await;
     let end = change(&task, end(&task, result("1")), CREATED.plus(1));
-    let told = store.replace(Replace { node: THERE, ..end }).await;
-    assert!(told.is_ok());
-    heard(&mut here, StoreEvent::TaskChanged(task.id)).await;
-    not_heard(&mut there, StoreEvent::TaskChanged(task.id));
+    let reply = store
+        .replace(Replace {
+            node: NODE_B,
+            ..end
+        })
+        .await;
+    assert!(reply.is_ok());
+    received(&mut here, StoreEvent::TaskChanged(task.id)).await;
+    not_received(&mut there, StoreEvent::TaskChanged(task.id));
 }
 
 /// Every other node receives an event of a removal.
 pub async fn other_nodes_receive_a_removal(store: &Arc<dyn Store>) {
     let task = stored(store, task(1)).await;
-    let (mut here, mut there, _elsewhere) = feeds(store).await;
+    let (mut here, mut there, _elsewhere) = joined_nodes(store).await;
     removed(store, &task).await;
-    heard(&mut there, StoreEvent::TaskChanged(task.id)).await;
-    not_heard(&mut here, StoreEvent::TaskChanged(task.id));
+    received(&mut there, StoreEvent::TaskChanged(task.id)).await;
+    not_received(&mut here, StoreEvent::TaskChanged(task.id));
 }
 
 /// A node receives the changes of a writer that never joined.
 pub async fn change_by_an_unknown_node_is_received(store: &Arc<dyn Store>) {
     let task = stored(store, task(1)).await;
-    let mut here = store.join(HERE).await.expect("the store is open");
+    let mut here = store.join(NODE_A).await.expect("the store is open");
     let change = change(&task, status(&task, "drawing"), CREATED.plus(1));
     let node = NodeId(77);
-    let told = store.replace(Replace { node, ..change }).await;
-    assert!(told.is_ok());
-    heard(&mut here, StoreEvent::TaskChanged(task.id)).await;
+    let reply = store.replace(Replace { node, ..change }).await;
+    assert!(reply.is_ok());
+    received(&mut here, StoreEvent::TaskChanged(task.id)).await;
 }
 
 /// An event arrives after its change is visible (P1, P6).
 pub async fn event_arrives_after_the_change_is_visible(store: &Arc<dyn Store>) {
     let mut task = stored(store, task(1)).await;
-    let mut there = store.join(THERE).await.expect("the store is open");
-    let _here = store.join(HERE).await.expect("the store is open");
+    let mut there = store.join(NODE_B).await.expect("the store is open");
+    let _here = store.join(NODE_A).await.expect("the store is open");
     let writer = store.clone();
     let last = task.revision.0 + 50;
     let writes = tokio::spawn(async move {
@@ -67,46 +72,46 @@ pub async fn event_arrives_after_the_change_is_visible(store: &Arc<dyn Store>) {
     // latest.
     let mut seen = 0;
     while seen < last {
-        heard(&mut there, StoreEvent::TaskChanged(id(1))).await;
-        seen = shown_open(store, id(1)).await.revision.0;
+        received(&mut there, StoreEvent::TaskChanged(id(1))).await;
+        seen = open_snapshot(store, id(1)).await.revision.0;
     }
     writes.await.expect("the writes succeed");
 }
 
 /// The remaining nodes receive an event when a node leaves.
 pub async fn other_nodes_receive_the_departure_of_a_node(store: &Arc<dyn Store>) {
-    let (_here, mut there, mut elsewhere) = feeds(store).await;
-    store.leave(HERE).await.expect("the store is open");
-    heard(&mut there, StoreEvent::NodeLeft).await;
-    heard(&mut elsewhere, StoreEvent::NodeLeft).await;
+    let (_here, mut there, mut elsewhere) = joined_nodes(store).await;
+    store.leave(NODE_A).await.expect("the store is open");
+    received(&mut there, StoreEvent::NodeLeft).await;
+    received(&mut elsewhere, StoreEvent::NodeLeft).await;
 }
 
-async fn feeds(store: &Arc<dyn Store>) -> (StoreEvents, StoreEvents, StoreEvents) {
-    let here = store.join(HERE).await.expect("the store is open");
-    let there = store.join(THERE).await.expect("the store is open");
-    let elsewhere = store.join(ELSEWHERE).await.expect("the store is open");
+async fn joined_nodes(store: &Arc<dyn Store>) -> (StoreEvents, StoreEvents, StoreEvents) {
+    let here = store.join(NODE_A).await.expect("the store is open");
+    let there = store.join(NODE_B).await.expect("the store is open");
+    let elsewhere = store.join(NODE_C).await.expect("the store is open");
     (here, there, elsewhere)
 }
 
 /// Waits for this event. Others may arrive before it.
-async fn heard(feed: &mut StoreEvents, news: StoreEvent) {
+async fn received(events: &mut StoreEvents, event: StoreEvent) {
     let wait = async {
-        while let Some(heard) = feed.recv().await {
-            if heard == news {
+        while let Some(received) = events.recv().await {
+            if received == event {
                 return;
             }
         }
-        panic!("the feed ended before {news:?} came");
+        panic!("the feed ended before {event:?} came");
     };
-    let soon = timeout(PATIENCE, wait).await;
-    assert!(soon.is_ok(), "{news:?} never came");
+    let soon = timeout(EVENT_TIMEOUT, wait).await;
+    assert!(soon.is_ok(), "{event:?} never came");
 }
 
 /// Checks that this event has not arrived. Called after the other nodes have received it.
-fn not_heard(feed: &mut StoreEvents, news: StoreEvent) {
-    while let Ok(heard) = feed.try_recv() {
-        assert_ne!(heard, news, "a node does not receive its own changes");
+fn not_received(events: &mut StoreEvents, event: StoreEvent) {
+    while let Ok(received) = events.try_recv() {
+        assert_ne!(received, event, "a node does not receive its own changes");
     }
 }
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const EVENT_TIMEOUT: Duration = Duration::from_secs(20);

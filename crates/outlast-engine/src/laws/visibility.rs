@@ -15,10 +15,10 @@ use crate::transition::Command;
 /// A task is found, loaded, listed and counted as soon as `insert` has returned (P1).
 pub async fn created_task_is_visible_at_once(store: &Arc<dyn Store>) {
     let given = task(1);
-    let told = stored(store, given.clone()).await;
-    assert_eq!(*told, given);
-    assert_eq!(shown_open(store, given.id).await, told);
-    assert_eq!(loaded(store, given.id).await, Some(told));
+    let reply = stored(store, given.clone()).await;
+    assert_eq!(*reply, given);
+    assert_eq!(open_snapshot(store, given.id).await, reply);
+    assert_eq!(loaded(store, given.id).await, Some(reply));
     assert_eq!(listed(store, &ada(), 10).await, [given.id]);
     let used = store.usage(&ada()).await.expect("the store is open");
     let one = Usage {
@@ -33,7 +33,7 @@ pub async fn created_task_is_visible_at_once(store: &Arc<dyn Store>) {
 /// A task that was never stored is not found.
 pub async fn unknown_task_is_not_found(store: &Arc<dyn Store>) {
     stored(store, task(1)).await;
-    assert_eq!(shown(store, id(2)).await, None);
+    assert_eq!(snapshot(store, id(2)).await, None);
     assert_eq!(loaded(store, id(2)).await, None);
     assert_eq!(body(store, id(2)).await, None);
 }
@@ -43,7 +43,7 @@ pub async fn writes_in_sequence_are_all_visible(store: &Arc<dyn Store>) {
     let mut task = stored(store, task(1)).await;
     for n in 0..100 {
         task = changed(store, &task, status(&task, &format!("page {n}"))).await;
-        assert_eq!(shown_open(store, task.id).await, task);
+        assert_eq!(open_snapshot(store, task.id).await, task);
     }
     assert_eq!(task.revision.0, 101);
 }
@@ -51,7 +51,7 @@ pub async fn writes_in_sequence_are_all_visible(store: &Arc<dyn Store>) {
 /// The snapshot of an open task contains all of it.
 pub async fn snapshot_of_an_open_task_is_complete(store: &Arc<dyn Store>) {
     let task = everything(store).await;
-    assert_eq!(shown_open(store, task.id).await, task);
+    assert_eq!(open_snapshot(store, task.id).await, task);
     assert_eq!(loaded(store, task.id).await, Some(task));
 }
 
@@ -66,20 +66,20 @@ pub async fn snapshot_of_an_ended_task_is_a_summary(store: &Arc<dyn Store>) {
     ];
     for (n, outcome) in outcomes.into_iter().enumerate() {
         let task = stored(store, task(n as u64)).await;
-        let told = ended(store, &task, outcome).await;
-        let summary = TaskSummary::of(&told).expect("it has ended");
-        assert_eq!(*shown_ended(store, task.id).await, summary);
-        assert_eq!(loaded(store, task.id).await, Some(told));
+        let reply = ended(store, &task, outcome).await;
+        let summary = TaskSummary::of(&reply).expect("it has ended");
+        assert_eq!(*ended_snapshot(store, task.id).await, summary);
+        assert_eq!(loaded(store, task.id).await, Some(reply));
     }
 }
 
 /// The whole history of a task can be loaded after its end.
 pub async fn history_survives_the_end(store: &Arc<dyn Store>) {
     let task = everything(store).await;
-    let told = ended(store, &task, result("1")).await;
-    assert_eq!(loaded(store, task.id).await, Some(told.clone()));
-    assert!(told.timeline.entries.len() > 5);
-    assert_eq!(told.input.keys.len(), 2);
+    let reply = ended(store, &task, result("1")).await;
+    assert_eq!(loaded(store, task.id).await, Some(reply.clone()));
+    assert!(reply.timeline.entries.len() > 5);
+    assert_eq!(reply.input.keys.len(), 2);
 }
 
 /// Text is stored unchanged: quotes, line breaks, other scripts, characters outside the basic
@@ -105,7 +105,7 @@ pub async fn unusual_texts_survive(store: &Arc<dyn Store>) {
 
         let outcome = Outcome::ToolError(raw(r#""\u0000 \" 🦀""#), Some((*text).into()));
         let task = ended(store, &task, outcome).await;
-        let found = shown(store, task.id).await.expect("it is found");
+        let found = snapshot(store, task.id).await.expect("it is found");
         assert_eq!(found.message(), Some(*text));
         assert_eq!(loaded(store, task.id).await, Some(task.clone()));
         assert_eq!(body(store, task.id).await, Some(raw(r#""\u0000 \" 🦀""#)));
@@ -130,7 +130,7 @@ async fn everything(store: &Arc<dyn Store>) -> Arc<Task> {
     let task = stored(store, Task::new(new, CREATED)).await;
     let task = changed(store, &task, request_input(&task, "first")).await;
     let task = changed(store, &task, provide_input("first")).await;
-    let task = changed(store, &task, take_over(THERE)).await;
+    let task = changed(store, &task, take_over(NODE_B)).await;
     let task = changed(store, &task, request_input(&task, "second")).await;
     let attach = Command::SaveResumeState {
         attempt: task.attempt,

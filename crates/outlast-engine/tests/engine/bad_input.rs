@@ -4,68 +4,71 @@ use outlast_engine::engine::EngineError;
 use outlast_engine::store::Usage;
 use outlast_engine::{Ending, ErrorCode, Owner, Policy, Scope, SizeLimits, TaskId};
 
-use crate::harness::{Stage, accept, ada, call, open_keys, owner, pass, raw};
+use crate::harness::{Harness, accept, ada, call, open_keys, owner, pass, raw};
 
 #[tokio::test(start_paused = true)]
 async fn an_unknown_id_is_not_found() {
-    let stage = Stage::new().await;
+    let harness = Harness::new().await;
     let id = TaskId::from_bits(7);
     assert_eq!(
-        stage.engine.get(&ada(), id).await.map(drop),
+        harness.engine.get(&ada(), id).await.map(drop),
         Err(EngineError::NotFound)
     );
     assert_eq!(
-        stage.engine.load(&ada(), id).await.map(drop),
+        harness.engine.load(&ada(), id).await.map(drop),
         Err(EngineError::NotFound)
     );
     assert_eq!(
-        stage.engine.wait(&ada(), id).await,
+        harness.engine.wait(&ada(), id).await,
         Err(EngineError::NotFound)
     );
     assert_eq!(
-        stage.engine.cancel_now(&ada(), id).await.map(drop),
+        harness.engine.cancel_now(&ada(), id).await.map(drop),
         Err(EngineError::NotFound)
     );
     assert_eq!(
-        stage.engine.request_cancel(&ada(), id).await,
+        harness.engine.request_cancel(&ada(), id).await,
         Err(EngineError::NotFound)
     );
     assert_eq!(
-        stage
+        harness
             .engine
             .provide_input(&ada(), id, Default::default())
             .await,
         Err(EngineError::NotFound)
     );
-    assert!(stage.engine.watch(&ada(), id).await.is_err());
+    assert!(harness.engine.watch(&ada(), id).await.is_err());
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_foreign_task_gets_the_same_error_as_an_unknown_one() {
-    let stage = Stage::new().await;
-    let id = stage.create("ask").await.id;
+    let harness = Harness::new().await;
+    let id = harness.create("ask").await.id;
     pass(10).await;
-    let keys = open_keys(&stage.engine.load(&ada(), id).await.unwrap());
+    let keys = open_keys(&harness.engine.load(&ada(), id).await.unwrap());
     let eve = Scope::OwnedBy(Owner::principal("eve"));
     // V1-SEC-2.
     assert_eq!(
-        stage.engine.get(&eve, id).await.map(drop),
+        harness.engine.get(&eve, id).await.map(drop),
         Err(EngineError::NotFound)
     );
     assert_eq!(
-        stage.engine.wait(&eve, id).await,
+        harness.engine.wait(&eve, id).await,
         Err(EngineError::NotFound)
     );
     assert_eq!(
-        stage.engine.cancel_now(&eve, id).await.map(drop),
+        harness.engine.cancel_now(&eve, id).await.map(drop),
         Err(EngineError::NotFound)
     );
     assert_eq!(
-        stage.engine.provide_input(&eve, id, accept(&keys[0])).await,
+        harness
+            .engine
+            .provide_input(&eve, id, accept(&keys[0]))
+            .await,
         Err(EngineError::NotFound)
     );
     assert!(
-        stage
+        harness
             .engine
             .page(&Owner::principal("eve"), None, 10)
             .await
@@ -74,14 +77,14 @@ async fn a_foreign_task_gets_the_same_error_as_an_unknown_one() {
             .is_empty()
     );
     assert_eq!(
-        open_keys(&stage.engine.load(&ada(), id).await.unwrap()),
+        open_keys(&harness.engine.load(&ada(), id).await.unwrap()),
         keys
     );
 }
 
 #[tokio::test(start_paused = true)]
 async fn bad_cursors_are_refused() {
-    let stage = Stage::new().await;
+    let harness = Harness::new().await;
     for cursor in [
         "",
         "x",
@@ -89,7 +92,7 @@ async fn bad_cursors_are_refused() {
         "é",
         "00000000000000010000000g",
     ] {
-        let refused = stage
+        let refused = harness
             .engine
             .page(&owner(), Some(cursor), 10)
             .await
@@ -100,10 +103,10 @@ async fn bad_cursors_are_refused() {
 
 #[tokio::test(start_paused = true)]
 async fn oversize_requests_are_refused_and_not_stored() {
-    let stage = Stage::with(small()).await;
+    let harness = Harness::with(small()).await;
     let mut large = call("echo");
     large.origin.params = Some(raw(&format!("\"{}\"", "x".repeat(2_000))));
-    let refused = stage.engine.create(large).await.map(drop);
+    let refused = harness.engine.create(large).await.map(drop);
     assert!(
         matches!(refused, Err(EngineError::TooLarge { limit: 1_000, .. })),
         "{refused:?}"
@@ -111,41 +114,41 @@ async fn oversize_requests_are_refused_and_not_stored() {
     let mut large = call("echo");
     large.request_key = Some("k".repeat(100_000).into());
     assert!(matches!(
-        stage.engine.create(large).await,
+        harness.engine.create(large).await,
         Err(EngineError::TooLarge { .. })
     ));
     let mut large = call("echo");
     large.owner = Owner::principal("o".repeat(100_000));
     assert!(matches!(
-        stage.engine.create(large).await,
+        harness.engine.create(large).await,
         Err(EngineError::TooLarge { .. })
     ));
-    assert_eq!(stage.engine.usage(&owner()).await, Ok(Usage::default()));
+    assert_eq!(harness.engine.usage(&owner()).await, Ok(Usage::default()));
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_oversize_input_response_is_refused_and_the_request_stays_open() {
-    let stage = Stage::with(small()).await;
-    let id = stage.create("ask").await.id;
+    let harness = Harness::with(small()).await;
+    let id = harness.create("ask").await.id;
     pass(10).await;
-    let key = open_keys(&stage.engine.load(&ada(), id).await.unwrap()).remove(0);
+    let key = open_keys(&harness.engine.load(&ada(), id).await.unwrap()).remove(0);
     let large = outlast_engine::InputResponse::Result(raw(&format!("\"{}\"", "x".repeat(2_000))));
-    let refused = stage
+    let refused = harness
         .engine
         .provide_input(&ada(), id, [(key.clone(), large)].into())
         .await;
     assert!(matches!(refused, Err(EngineError::TooLarge { .. })));
     assert_eq!(
-        open_keys(&stage.engine.load(&ada(), id).await.unwrap()),
+        open_keys(&harness.engine.load(&ada(), id).await.unwrap()),
         [key]
     );
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_oversize_result_fails_the_task_and_names_the_setting() {
-    let stage = Stage::new().await;
-    let id = stage.create("large").await.id;
-    let settled = stage.wait(id).await;
+    let harness = Harness::new().await;
+    let id = harness.create("large").await.id;
+    let settled = harness.wait(id).await;
     assert_eq!(settled.summary.ending, Ending::Error(ErrorCode(-32603)));
     let message = settled.summary.message.as_deref().unwrap();
     assert!(
@@ -156,29 +159,29 @@ async fn an_oversize_result_fails_the_task_and_names_the_setting() {
 
 #[tokio::test(start_paused = true)]
 async fn a_call_without_a_runner_is_refused() {
-    let stage = Stage::new().await;
+    let harness = Harness::new().await;
     let mut lost = call("echo");
     lost.origin.runner = "elsewhere".into();
-    let refused = stage.engine.create(lost).await.map(drop);
+    let refused = harness.engine.create(lost).await.map(drop);
     assert_eq!(refused, Err(EngineError::NoRunner("elsewhere".into())));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_clock_that_goes_back_removes_no_task() {
-    let stage = Stage::new().await;
+    let harness = Harness::new().await;
     pass(100_000).await;
-    let task = stage.create("ask").await;
-    stage.clock.jump_back(std::time::Duration::from_secs(50));
+    let task = harness.create("ask").await;
+    harness.clock.jump_back(std::time::Duration::from_secs(50));
     pass(10).await;
-    let asked = stage.engine.load(&ada(), task.id).await.unwrap();
+    let asked = harness.engine.load(&ada(), task.id).await.unwrap();
     assert!(asked.updated >= task.updated);
     let keys = open_keys(&asked);
-    stage
+    harness
         .engine
         .provide_input(&ada(), task.id, accept(&keys[0]))
         .await
         .unwrap();
-    let settled = stage.wait(task.id).await;
+    let settled = harness.wait(task.id).await;
     assert!(settled.summary.updated >= asked.updated);
 }
 

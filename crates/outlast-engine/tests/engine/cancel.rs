@@ -6,39 +6,39 @@ use outlast_engine::engine::EngineError;
 use outlast_engine::transition::Refused;
 use outlast_engine::{Clock, Ending};
 
-use crate::harness::{Stage, ada, pass};
+use crate::harness::{Harness, ada, pass};
 
 #[tokio::test(start_paused = true)]
 async fn cancelling_now_ends_the_task_and_stops_the_work() {
-    let stage = Stage::new().await;
-    let id = stage.create("stubborn").await.id;
+    let harness = Harness::new().await;
+    let id = harness.create("stubborn").await.id;
     pass(10).await;
-    let task = stage.engine.cancel_now(&ada(), id).await.unwrap();
+    let task = harness.engine.cancel_now(&ada(), id).await.unwrap();
     // V1-CANCEL-3: cancelled before the response.
     assert_eq!(task.state.ending(), Some(Ending::Cancelled));
     pass(7_200_000).await;
-    assert_eq!(stage.tools.finished.load(Ordering::SeqCst), 0);
-    assert_eq!(stage.engine.running(), 0);
+    assert_eq!(harness.tools.finished.load(Ordering::SeqCst), 0);
+    assert_eq!(harness.engine.running(), 0);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_second_cancel_is_refused() {
-    let stage = Stage::new().await;
-    let id = stage.create("stubborn").await.id;
-    let _ = stage.engine.cancel_now(&ada(), id).await.unwrap();
+    let harness = Harness::new().await;
+    let id = harness.create("stubborn").await.id;
+    let _ = harness.engine.cancel_now(&ada(), id).await.unwrap();
     // V1-CANCEL-1.
-    let again = stage.engine.cancel_now(&ada(), id).await.map(drop);
+    let again = harness.engine.cancel_now(&ada(), id).await.map(drop);
     assert_eq!(again, Err(EngineError::Refused(Refused::AlreadyEnded)));
 }
 
 #[tokio::test(start_paused = true)]
 async fn waiters_are_answered_when_the_task_is_cancelled() {
-    let stage = Stage::new().await;
-    let id = stage.create("ask").await.id;
-    let engine = stage.engine.clone();
+    let harness = Harness::new().await;
+    let id = harness.create("ask").await.id;
+    let engine = harness.engine.clone();
     let waiter = tokio::spawn(async move { engine.wait(&ada(), id).await });
     pass(10).await;
-    let _ = stage.engine.cancel_now(&ada(), id).await.unwrap();
+    let _ = harness.engine.cancel_now(&ada(), id).await.unwrap();
     let settled = waiter.await.unwrap().unwrap();
     assert_eq!(
         (settled.summary.ending, settled.body),
@@ -48,46 +48,46 @@ async fn waiters_are_answered_when_the_task_is_cancelled() {
 
 #[tokio::test(start_paused = true)]
 async fn a_cooperative_runner_stops_when_cancelled() {
-    let stage = Stage::new().await;
-    let id = stage.create("obedient").await.id;
+    let harness = Harness::new().await;
+    let id = harness.create("obedient").await.id;
     pass(10).await;
-    stage.engine.request_cancel(&ada(), id).await.unwrap();
-    let before = stage.clock.now();
-    assert_eq!(stage.wait(id).await.summary.ending, Ending::Cancelled);
-    assert!(stage.clock.now().since(before) < 100);
+    harness.engine.request_cancel(&ada(), id).await.unwrap();
+    let before = harness.clock.now();
+    assert_eq!(harness.wait(id).await.summary.ending, Ending::Cancelled);
+    assert!(harness.clock.now().since(before) < 100);
     // V2-CANCEL-7: also for a task that has ended.
-    stage.engine.request_cancel(&ada(), id).await.unwrap();
+    harness.engine.request_cancel(&ada(), id).await.unwrap();
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_uncooperative_runner_is_aborted_at_the_deadline() {
-    let stage = Stage::new().await;
-    let id = stage.create("stubborn").await.id;
+    let harness = Harness::new().await;
+    let id = harness.create("stubborn").await.id;
     pass(10).await;
-    stage.engine.request_cancel(&ada(), id).await.unwrap();
-    let before = stage.clock.now();
-    assert_eq!(stage.wait(id).await.summary.ending, Ending::Cancelled);
-    let patience = stage.engine.policy().cancel_timeout_ms;
-    assert!((patience..patience + 100).contains(&stage.clock.now().since(before)));
+    harness.engine.request_cancel(&ada(), id).await.unwrap();
+    let before = harness.clock.now();
+    assert_eq!(harness.wait(id).await.summary.ending, Ending::Cancelled);
+    let patience = harness.engine.policy().cancel_timeout_ms;
+    assert!((patience..patience + 100).contains(&harness.clock.now().since(before)));
 }
 
 #[tokio::test(start_paused = true)]
 async fn work_that_ends_after_a_cancel_request_keeps_its_outcome() {
-    let stage = Stage::new().await;
-    let id = stage.create("second").await.id;
-    stage.engine.request_cancel(&ada(), id).await.unwrap();
+    let harness = Harness::new().await;
+    let id = harness.create("second").await.id;
+    harness.engine.request_cancel(&ada(), id).await.unwrap();
     // V2-CANCEL-4.
-    assert_eq!(stage.wait(id).await.summary.ending, Ending::Result);
+    assert_eq!(harness.wait(id).await.summary.ending, Ending::Result);
 }
 
 #[tokio::test]
 async fn of_cancel_and_completion_exactly_one_wins() {
-    let stage = Stage::new().await;
+    let harness = Harness::new().await;
     for _ in 0..300 {
-        let id = stage.create("echo").await.id;
-        let engine = stage.engine.clone();
+        let id = harness.create("echo").await.id;
+        let engine = harness.engine.clone();
         let cancel = tokio::spawn(async move { engine.cancel_now(&ada(), id).await });
-        let settled = stage.wait(id).await;
+        let settled = harness.wait(id).await;
         let cancelled = cancel.await.unwrap();
         match settled.summary.ending {
             Ending::Cancelled => assert!(cancelled.is_ok()),
@@ -97,6 +97,6 @@ async fn of_cancel_and_completion_exactly_one_wins() {
             }
             other => panic!("{other:?}"),
         }
-        assert_eq!(stage.wait(id).await, settled);
+        assert_eq!(harness.wait(id).await, settled);
     }
 }

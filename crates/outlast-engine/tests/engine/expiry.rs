@@ -6,70 +6,79 @@ use outlast_engine::engine::EngineError;
 use outlast_engine::task::TtlPolicy;
 use outlast_engine::{Ending, Policy};
 
-use crate::harness::{Stage, ada, call, owner, pass};
+use crate::harness::{Harness, ada, call, owner, pass};
 
 #[tokio::test(start_paused = true)]
 async fn a_task_is_stored_exactly_until_it_expires() {
-    let stage = Stage::new().await;
+    let harness = Harness::new().await;
     let mut short = call("echo");
     short.ttl_ms = Some(1_000);
-    let id = stage.engine.create(short).await.unwrap().task().id;
-    stage.wait(id).await;
+    let id = harness.engine.create(short).await.unwrap().task().id;
+    harness.wait(id).await;
     pass(990).await;
-    assert!(stage.engine.get(&ada(), id).await.is_ok());
+    assert!(harness.engine.get(&ada(), id).await.is_ok());
     pass(10).await;
     assert!(matches!(
-        stage.engine.get(&ada(), id).await,
+        harness.engine.get(&ada(), id).await,
         Err(EngineError::Expired | EngineError::NotFound)
     ));
     pass(10).await;
-    assert_eq!(stage.engine.usage(&owner()).await.unwrap().retained, 0);
+    assert_eq!(harness.engine.usage(&owner()).await.unwrap().retained, 0);
 }
 
 #[tokio::test(start_paused = true)]
 async fn expiry_answers_waiters_and_stops_the_work() {
-    let stage = Stage::with(strict()).await;
+    let harness = Harness::with(strict()).await;
     let mut short = call("stubborn");
     short.ttl_ms = Some(1_000);
-    let id = stage.engine.create(short).await.unwrap().task().id;
+    let id = harness.engine.create(short).await.unwrap().task().id;
     // A1-23.
-    let waited = stage.engine.wait(&ada(), id).await;
+    let waited = harness.engine.wait(&ada(), id).await;
     assert!(
         matches!(waited, Err(EngineError::Expired | EngineError::NotFound)),
         "{waited:?}"
     );
     pass(7_200_000).await;
-    assert_eq!(stage.tools.finished.load(Ordering::SeqCst), 0);
-    assert_eq!(stage.engine.running(), 0);
+    assert_eq!(harness.tools.finished.load(Ordering::SeqCst), 0);
+    assert_eq!(harness.engine.running(), 0);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_requested_ttl_is_capped_and_reported() {
-    let stage = Stage::new().await;
+    let harness = Harness::new().await;
     let mut long = call("echo");
     long.ttl_ms = Some(u64::MAX);
-    let task = stage.engine.create(long).await.unwrap().task().clone();
-    assert_eq!(task.lifetime.ttl_ms, stage.engine.policy().max_ttl_ms);
+    let task = harness.engine.create(long).await.unwrap().task().clone();
+    assert_eq!(task.lifetime.ttl_ms, harness.engine.policy().max_ttl_ms);
     assert_eq!(
-        stage.create("echo").await.lifetime.ttl_ms,
-        stage.engine.policy().default_ttl_ms
+        harness.create("echo").await.lifetime.ttl_ms,
+        harness.engine.policy().default_ttl_ms
     );
 }
 
 #[tokio::test(start_paused = true)]
 async fn kept_work_outlasts_its_ttl() {
     // The default policy.
-    let stage = Stage::new().await;
+    let harness = Harness::new().await;
     let mut short = call("second");
     short.ttl_ms = Some(100);
-    let id = stage.engine.create(short).await.unwrap().task().id;
+    let id = harness.engine.create(short).await.unwrap().task().id;
     pass(550).await;
-    assert!(stage.engine.load(&ada(), id).await.unwrap().lifetime.ttl_ms > 500);
-    assert_eq!(stage.wait(id).await.summary.ending, Ending::Result);
+    assert!(
+        harness
+            .engine
+            .load(&ada(), id)
+            .await
+            .unwrap()
+            .lifetime
+            .ttl_ms
+            > 500
+    );
+    assert_eq!(harness.wait(id).await.summary.ending, Ending::Result);
     pass(90).await;
-    assert!(stage.engine.get(&ada(), id).await.is_ok());
+    assert!(harness.engine.get(&ada(), id).await.is_ok());
     pass(20).await;
-    assert!(stage.engine.get(&ada(), id).await.is_err());
+    assert!(harness.engine.get(&ada(), id).await.is_err());
 }
 
 #[tokio::test(start_paused = true)]
@@ -78,9 +87,9 @@ async fn a_call_is_stopped_at_its_run_limit() {
         run_limit_ms: Some(5_000),
         ..Policy::default()
     };
-    let stage = Stage::with(policy).await;
-    let id = stage.create("stubborn").await.id;
-    let settled = stage.wait(id).await;
+    let harness = Harness::with(policy).await;
+    let id = harness.create("stubborn").await.id;
+    let settled = harness.wait(id).await;
     assert!(matches!(settled.summary.ending, Ending::Error(_)));
     assert!(
         settled
@@ -94,25 +103,25 @@ async fn a_call_is_stopped_at_its_run_limit() {
 
 #[tokio::test(start_paused = true)]
 async fn an_extended_task_expires_later() {
-    let stage = Stage::with(strict()).await;
+    let harness = Harness::with(strict()).await;
     let mut short = call("echo");
     short.ttl_ms = Some(1_000);
-    let id = stage.engine.create(short).await.unwrap().task().id;
+    let id = harness.engine.create(short).await.unwrap().task().id;
     let mut slow = call("stubborn");
     slow.ttl_ms = Some(1_000);
-    let open = stage.engine.create(slow).await.unwrap().task().id;
-    stage.wait(id).await;
-    let _ = stage.engine.extend(&ada(), open, 3_000).await.unwrap();
+    let open = harness.engine.create(slow).await.unwrap().task().id;
+    harness.wait(id).await;
+    let _ = harness.engine.extend(&ada(), open, 3_000).await.unwrap();
     pass(2_000).await;
-    assert!(stage.engine.get(&ada(), id).await.is_err());
-    assert!(stage.engine.get(&ada(), open).await.is_ok());
+    assert!(harness.engine.get(&ada(), id).await.is_err());
+    assert!(harness.engine.get(&ada(), open).await.is_ok());
     pass(1_100).await;
-    assert!(stage.engine.get(&ada(), open).await.is_err());
+    assert!(harness.engine.get(&ada(), open).await.is_err());
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_thousand_deadlines_are_handled() {
-    let stage = Stage::with(Policy {
+    let harness = Harness::with(Policy {
         quota: outlast_engine::Quota {
             owner_open: 2_000,
             owner_retained: 2_000,
@@ -125,14 +134,14 @@ async fn a_thousand_deadlines_are_handled() {
     for n in 0..1_000 {
         let mut short = call("stubborn");
         short.ttl_ms = Some(1_000 + n);
-        let _ = stage.engine.create(short).await.unwrap();
+        let _ = harness.engine.create(short).await.unwrap();
     }
     pass(1_500).await;
-    let left = stage.engine.usage(&owner()).await.unwrap().retained;
+    let left = harness.engine.usage(&owner()).await.unwrap().retained;
     assert!((490..=510).contains(&left), "{left}");
     pass(600).await;
     assert_eq!(
-        stage.engine.usage(&owner()).await.unwrap(),
+        harness.engine.usage(&owner()).await.unwrap(),
         outlast_engine::store::Usage::default()
     );
 }
@@ -147,20 +156,20 @@ fn strict() -> Policy {
 
 #[tokio::test(start_paused = true)]
 async fn only_an_ended_task_is_deleted_and_completely() {
-    let stage = Stage::new().await;
-    let running = stage.create("stubborn").await.id;
-    assert!(!stage.engine.delete_ended(&ada(), running).await.unwrap());
-    assert!(stage.engine.get(&ada(), running).await.is_ok());
-    let ended = stage.create("echo").await.id;
-    stage.wait(ended).await;
-    assert!(stage.engine.delete_ended(&ada(), ended).await.unwrap());
+    let harness = Harness::new().await;
+    let running = harness.create("stubborn").await.id;
+    assert!(!harness.engine.delete_ended(&ada(), running).await.unwrap());
+    assert!(harness.engine.get(&ada(), running).await.is_ok());
+    let ended = harness.create("echo").await.id;
+    harness.wait(ended).await;
+    assert!(harness.engine.delete_ended(&ada(), ended).await.unwrap());
     assert!(matches!(
-        stage.engine.get(&ada(), ended).await,
+        harness.engine.get(&ada(), ended).await,
         Err(EngineError::NotFound)
     ));
-    assert_eq!(stage.engine.usage(&owner()).await.unwrap().retained, 1);
+    assert_eq!(harness.engine.usage(&owner()).await.unwrap().retained, 1);
     assert!(matches!(
-        stage.engine.delete_ended(&ada(), ended).await,
+        harness.engine.delete_ended(&ada(), ended).await,
         Err(EngineError::NotFound)
     ));
 }

@@ -15,7 +15,7 @@ use outlast_testkit::SimClock;
 use outlast_wire::log::{Level, Log};
 use outlast_wire::{Raw, Timestamp};
 
-pub(crate) struct Stage {
+pub(crate) struct Harness {
     pub(crate) engine: Engine,
     pub(crate) clock: Arc<SimClock>,
     pub(crate) tools: Arc<Tools>,
@@ -30,7 +30,7 @@ pub(crate) struct Tools {
     pub(crate) reattached: AtomicUsize,
 }
 
-impl Stage {
+impl Harness {
     pub(crate) async fn new() -> Self {
         Self::with(Policy::default()).await
     }

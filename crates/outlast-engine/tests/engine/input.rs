@@ -3,23 +3,23 @@
 use outlast_engine::task::State;
 use outlast_engine::{Ending, InputKey, InputKinds};
 
-use crate::harness::{Stage, accept, ada, call, open_keys, pass, raw};
+use crate::harness::{Harness, accept, ada, call, open_keys, pass, raw};
 
 #[tokio::test(start_paused = true)]
 async fn an_input_response_continues_the_work() {
-    let stage = Stage::new().await;
-    let task = stage.create("ask").await;
+    let harness = Harness::new().await;
+    let task = harness.create("ask").await;
     pass(10).await;
-    let task = stage.engine.load(&ada(), task.id).await.unwrap();
+    let task = harness.engine.load(&ada(), task.id).await.unwrap();
     let keys = open_keys(&task);
     assert_eq!(keys.len(), 1);
-    stage
+    harness
         .engine
         .provide_input(&ada(), task.id, accept(&keys[0]))
         .await
         .unwrap();
     // V2-UPD-11: the key is no longer outstanding when the response is acknowledged.
-    let state = stage
+    let state = harness
         .engine
         .load(&ada(), task.id)
         .await
@@ -28,19 +28,19 @@ async fn an_input_response_continues_the_work() {
         .clone();
     assert!(!matches!(state, State::AwaitingInput(_)));
     assert_eq!(
-        stage.wait(task.id).await.body,
+        harness.wait(task.id).await.body,
         Some(raw(r#"{"action":"accept"}"#))
     );
 }
 
 #[tokio::test(start_paused = true)]
 async fn with_two_open_input_requests_one_response_is_not_enough() {
-    let stage = Stage::new().await;
-    let id = stage.create("ask-twice").await.id;
+    let harness = Harness::new().await;
+    let id = harness.create("ask-twice").await.id;
     pass(10).await;
-    let keys = open_keys(&stage.engine.load(&ada(), id).await.unwrap());
+    let keys = open_keys(&harness.engine.load(&ada(), id).await.unwrap());
     assert_eq!(keys.len(), 2);
-    stage
+    harness
         .engine
         .provide_input(&ada(), id, accept(&keys[1]))
         .await
@@ -48,37 +48,37 @@ async fn with_two_open_input_requests_one_response_is_not_enough() {
     pass(10).await;
     // V1-INPUT-8, V2-UPD-13.
     assert_eq!(
-        open_keys(&stage.engine.load(&ada(), id).await.unwrap()),
+        open_keys(&harness.engine.load(&ada(), id).await.unwrap()),
         [keys[0].clone()]
     );
-    stage
+    harness
         .engine
         .provide_input(&ada(), id, accept(&keys[0]))
         .await
         .unwrap();
-    assert_eq!(stage.wait(id).await.body, Some(raw("\"both\"")));
+    assert_eq!(harness.wait(id).await.body, Some(raw("\"both\"")));
 }
 
 #[tokio::test(start_paused = true)]
 async fn unrequested_input_responses_are_ignored() {
-    let stage = Stage::new().await;
-    let id = stage.create("ask").await.id;
+    let harness = Harness::new().await;
+    let id = harness.create("ask").await.id;
     pass(10).await;
-    stage
+    harness
         .engine
         .provide_input(&ada(), id, accept(&InputKey::new("never")))
         .await
         .unwrap();
-    let keys = open_keys(&stage.engine.load(&ada(), id).await.unwrap());
+    let keys = open_keys(&harness.engine.load(&ada(), id).await.unwrap());
     assert_eq!(keys.len(), 1);
-    stage
+    harness
         .engine
         .provide_input(&ada(), id, accept(&keys[0]))
         .await
         .unwrap();
-    stage.wait(id).await;
+    harness.wait(id).await;
     // V2-UPD-12, A2-4: also after the end.
-    stage
+    harness
         .engine
         .provide_input(&ada(), id, accept(&keys[0]))
         .await
@@ -87,17 +87,17 @@ async fn unrequested_input_responses_are_ignored() {
 
 #[tokio::test(start_paused = true)]
 async fn a_used_input_response_is_not_stored() {
-    let stage = Stage::new().await;
-    let id = stage.create("ask-twice").await.id;
+    let harness = Harness::new().await;
+    let id = harness.create("ask-twice").await.id;
     pass(10).await;
-    let keys = open_keys(&stage.engine.load(&ada(), id).await.unwrap());
-    stage
+    let keys = open_keys(&harness.engine.load(&ada(), id).await.unwrap());
+    harness
         .engine
         .provide_input(&ada(), id, accept(&keys[0]))
         .await
         .unwrap();
     assert!(
-        stage
+        harness
             .engine
             .load(&ada(), id)
             .await
@@ -107,35 +107,35 @@ async fn a_used_input_response_is_not_stored() {
             .contains_key(&keys[0])
     );
     pass(100).await;
-    let task = stage.engine.load(&ada(), id).await.unwrap();
+    let task = harness.engine.load(&ada(), id).await.unwrap();
     assert_eq!((open_keys(&task).len(), task.input.responses.len()), (1, 0));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_dropped_input_request_is_withdrawn() {
-    let stage = Stage::new().await;
-    let id = stage.create("ask-briefly").await.id;
+    let harness = Harness::new().await;
+    let id = harness.create("ask-briefly").await.id;
     pass(100).await;
-    let keys = open_keys(&stage.engine.load(&ada(), id).await.unwrap());
+    let keys = open_keys(&harness.engine.load(&ada(), id).await.unwrap());
     assert_eq!(keys.len(), 1);
     pass(500).await;
-    let task = stage.engine.load(&ada(), id).await.unwrap();
+    let task = harness.engine.load(&ada(), id).await.unwrap();
     assert_eq!(task.state, State::Working);
-    stage
+    harness
         .engine
         .provide_input(&ada(), id, accept(&keys[0]))
         .await
         .unwrap();
-    assert_eq!(stage.wait(id).await.body, Some(raw("false")));
+    assert_eq!(harness.wait(id).await.body, Some(raw("false")));
 }
 
 #[tokio::test(start_paused = true)]
 async fn unsupported_input_requests_are_not_sent() {
-    let stage = Stage::new().await;
+    let harness = Harness::new().await;
     let mut deaf = call("ask");
     deaf.origin.accepts = InputKinds::NONE;
-    let id = stage.engine.create(deaf).await.unwrap().task().id;
-    let settled = stage.wait(id).await;
+    let id = harness.engine.create(deaf).await.unwrap().task().id;
+    let settled = harness.wait(id).await;
     assert!(matches!(settled.summary.ending, Ending::Error(_)));
     assert!(
         settled

@@ -7,39 +7,39 @@ use outlast_engine::{Clock, Ending, ErrorCode, Scope, StoreError, TaskId};
 use outlast_wire::log::Level;
 use tokio::sync::oneshot;
 
-use crate::harness::{Stage, ada, call, owner, pass, raw};
+use crate::harness::{Harness, ada, call, owner, pass, raw};
 
 #[tokio::test(start_paused = true)]
 async fn a_created_task_works_and_completes() {
-    let stage = Stage::new().await;
-    let task = stage.create("second").await;
-    let Snapshot::Open(found) = stage.engine.get(&ada(), task.id).await.unwrap() else {
+    let harness = Harness::new().await;
+    let task = harness.create("second").await;
+    let Snapshot::Open(found) = harness.engine.get(&ada(), task.id).await.unwrap() else {
         panic!("it has not ended");
     };
     assert_eq!(found, task);
-    assert_eq!(stage.engine.outcome(&ada(), task.id).await, Ok(None));
+    assert_eq!(harness.engine.outcome(&ada(), task.id).await, Ok(None));
 
-    let settled = stage.wait(task.id).await;
+    let settled = harness.wait(task.id).await;
     assert_eq!(settled.summary.ending, Ending::Result);
     assert_eq!(settled.body, Some(raw("1")));
     // V1-RES-10: retrieval does not consume the result.
     assert_eq!(
-        stage.engine.outcome(&ada(), task.id).await,
+        harness.engine.outcome(&ada(), task.id).await,
         Ok(Some(settled))
     );
-    assert_eq!(stage.engine.running(), 0);
+    assert_eq!(harness.engine.running(), 0);
 }
 
 #[tokio::test(start_paused = true)]
 async fn every_ending_has_its_body_and_its_message() {
-    let stage = Stage::new().await;
+    let harness = Harness::new().await;
     for (tool, ending, message) in [
         ("echo", Ending::Result, None),
         ("fail", Ending::ToolError, Some("it broke")),
         ("error", Ending::Error(ErrorCode(-32000)), Some("no luck")),
     ] {
-        let task = stage.create(tool).await;
-        let settled = stage.wait(task.id).await;
+        let task = harness.create(tool).await;
+        let settled = harness.wait(task.id).await;
         assert_eq!(settled.summary.ending, ending, "{tool}");
         assert_eq!(settled.summary.message.as_deref(), message, "{tool}");
         assert!(settled.body.is_some(), "{tool}");
@@ -48,25 +48,25 @@ async fn every_ending_has_its_body_and_its_message() {
 
 #[tokio::test(start_paused = true)]
 async fn a_panic_is_an_error_and_the_engine_continues() {
-    let stage = Stage::new().await;
-    let task = stage.create("panic").await;
-    let settled = stage.wait(task.id).await;
+    let harness = Harness::new().await;
+    let task = harness.create("panic").await;
+    let settled = harness.wait(task.id).await;
     assert_eq!(settled.summary.ending, Ending::Error(ErrorCode(-32603)));
-    let task = stage.create("echo").await;
-    assert_eq!(stage.wait(task.id).await.summary.ending, Ending::Result);
+    let task = harness.create("echo").await;
+    assert_eq!(harness.wait(task.id).await.summary.ending, Ending::Result);
 }
 
 #[tokio::test(start_paused = true)]
 async fn every_waiter_gets_the_same_outcome() {
-    let stage = Stage::new().await;
-    let id = stage.create("second").await.id;
+    let harness = Harness::new().await;
+    let id = harness.create("second").await.id;
     let waiters: Vec<_> = (0..50)
         .map(|_| {
-            let engine = stage.engine.clone();
+            let engine = harness.engine.clone();
             tokio::spawn(async move { engine.wait(&ada(), id).await })
         })
         .collect();
-    let expected = stage.wait(id).await;
+    let expected = harness.wait(id).await;
     for waiter in waiters {
         assert_eq!(waiter.await.unwrap(), Ok(expected.clone()));
     }
@@ -74,18 +74,18 @@ async fn every_waiter_gets_the_same_outcome() {
 
 #[tokio::test(start_paused = true)]
 async fn a_waiter_wakes_by_event_and_not_by_polling() {
-    let stage = Stage::new().await;
-    let task = stage.create("second").await;
-    let before = stage.clock.now();
-    stage.wait(task.id).await;
-    assert_eq!(stage.clock.now().since(before), 1_000);
+    let harness = Harness::new().await;
+    let task = harness.create("second").await;
+    let before = harness.clock.now();
+    harness.wait(task.id).await;
+    assert_eq!(harness.clock.now().since(before), 1_000);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_watcher_sees_every_step_and_then_the_end() {
-    let stage = Stage::new().await;
-    let task = stage.create("talk").await;
-    let mut watch = stage.engine.watch(&ada(), task.id).await.unwrap();
+    let harness = Harness::new().await;
+    let task = harness.create("talk").await;
+    let mut watch = harness.engine.watch(&ada(), task.id).await.unwrap();
     let mut seen = Vec::new();
     while let Some(event) = watch.next().await {
         if let Event::Stored(task) = event {
@@ -102,61 +102,68 @@ async fn a_watcher_sees_every_step_and_then_the_end() {
 
 #[tokio::test(start_paused = true)]
 async fn a_watcher_receives_logs_or_the_size_of_an_oversize_one() {
-    let stage = Stage::new().await;
-    let mut running = stage.engine.start(call("log")).unwrap();
-    let mut heard = Vec::new();
+    let harness = Harness::new().await;
+    let mut running = harness.engine.start(call("log")).unwrap();
+    let mut received = Vec::new();
     while let Some(event) = running.event().await {
         if let Event::Log(log) = event {
-            heard.push((log.level, log.data.as_str().to_owned()));
+            received.push((log.level, log.data.as_str().to_owned()));
         }
     }
-    assert_eq!(heard[0], (Level::Warning, r#"{"left":3}"#.to_owned()));
-    assert_eq!(heard[1].0, Level::Info);
-    assert!(heard[1].1.contains("1048578 bytes"), "{}", heard[1].1);
-    assert!(heard[1].1.contains("sizes.log_bytes"), "{}", heard[1].1);
-    assert_eq!(heard.len(), 2);
+    assert_eq!(received[0], (Level::Warning, r#"{"left":3}"#.to_owned()));
+    assert_eq!(received[1].0, Level::Info);
+    assert!(received[1].1.contains("1048578 bytes"), "{}", received[1].1);
+    assert!(
+        received[1].1.contains("sizes.log_bytes"),
+        "{}",
+        received[1].1
+    );
+    assert_eq!(received.len(), 2);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_follower_from_the_beginning_misses_nothing() {
-    let stage = Stage::new().await;
-    let (follower, heard) = hearing();
-    let created = stage.engine.create_followed(call("log"), follower).await;
-    let heard = heard.await.expect("the task ends");
-    assert_eq!(heard.task, created.unwrap().task().id);
-    let Some(Event::Log(first)) = heard.events.first() else {
-        panic!("the status comes first: {:?}", heard.events);
+    let harness = Harness::new().await;
+    let (follower, received) = recording_follower();
+    let created = harness.engine.create_followed(call("log"), follower).await;
+    let received = received.await.expect("the task ends");
+    assert_eq!(received.task, created.unwrap().task().id);
+    let Some(Event::Log(first)) = received.events.first() else {
+        panic!("the status comes first: {:?}", received.events);
     };
     assert_eq!(first.level, Level::Warning);
     let is_end =
         |event: &Event| matches!(event, Event::Stored(task) if task.state.ending().is_some());
-    assert!(heard.events.last().is_some_and(is_end));
+    assert!(received.events.last().is_some_and(is_end));
 }
 
 #[tokio::test(start_paused = true)]
 async fn only_a_new_task_has_a_new_follower() {
-    let stage = Stage::new().await;
+    let harness = Harness::new().await;
     let mut keyed = call("second");
     keyed.request_key = Some("once".into());
-    let (follower, heard) = hearing();
-    let first = stage.engine.create_followed(keyed.clone(), follower).await;
-    let (nobody, nothing) = hearing();
-    let again = stage.engine.create_followed(keyed, nobody).await.unwrap();
+    let (follower, received) = recording_follower();
+    let first = harness
+        .engine
+        .create_followed(keyed.clone(), follower)
+        .await;
+    let (nobody, nothing) = recording_follower();
+    let again = harness.engine.create_followed(keyed, nobody).await.unwrap();
     assert!(matches!(again, CreatedTask::Existing(_)));
     assert_eq!(again.task().id, first.unwrap().task().id);
-    assert_eq!(heard.await.expect("the task ends").task, again.task().id);
+    assert_eq!(received.await.expect("the task ends").task, again.task().id);
     assert!(nothing.await.is_err(), "there was nothing to follow");
 }
 
 /// The events that a follower received.
-struct Heard {
+struct ReceivedEvents {
     task: TaskId,
     events: Vec<Event>,
 }
 
 /// A follower that collects all events until the task has ended.
-fn hearing() -> (Follower, oneshot::Receiver<Heard>) {
-    let (tell, told) = oneshot::channel();
+fn recording_follower() -> (Follower, oneshot::Receiver<ReceivedEvents>) {
+    let (tell, reply) = oneshot::channel();
     let follower = |mut watch: Watch| -> FollowerFuture {
         Box::pin(async move {
             let mut events = Vec::new();
@@ -164,18 +171,18 @@ fn hearing() -> (Follower, oneshot::Receiver<Heard>) {
                 events.push(event);
             }
             let task = watch.first.id();
-            let _ = tell.send(Heard { task, events });
+            let _ = tell.send(ReceivedEvents { task, events });
         })
     };
-    (Box::new(follower), told)
+    (Box::new(follower), reply)
 }
 
 #[tokio::test(start_paused = true)]
 async fn of_many_status_texts_the_last_one_is_stored() {
-    let stage = Stage::new().await;
-    let task = stage.create("chatter").await;
-    stage.wait(task.id).await;
-    let task = stage.engine.load(&ada(), task.id).await.unwrap();
+    let harness = Harness::new().await;
+    let task = harness.create("chatter").await;
+    harness.wait(task.id).await;
+    let task = harness.engine.load(&ada(), task.id).await.unwrap();
     let texts: Vec<_> = task
         .timeline
         .entries
@@ -192,28 +199,28 @@ async fn of_many_status_texts_the_last_one_is_stored() {
 
 #[tokio::test(start_paused = true)]
 async fn one_request_key_creates_one_task() {
-    let stage = Stage::new().await;
+    let harness = Harness::new().await;
     let mut keyed = call("second");
     keyed.request_key = Some("k1".into());
-    let CreatedTask::New(first) = stage.engine.create(keyed.clone()).await.unwrap() else {
+    let CreatedTask::New(first) = harness.engine.create(keyed.clone()).await.unwrap() else {
         panic!("the key was not used before");
     };
-    let CreatedTask::Existing(second) = stage.engine.create(keyed.clone()).await.unwrap() else {
+    let CreatedTask::Existing(second) = harness.engine.create(keyed.clone()).await.unwrap() else {
         panic!("the key was used before");
     };
     assert_eq!(first.id, second.id);
 
     let mut other = keyed.clone();
     other.origin.params = Some(raw("{}"));
-    let refused = stage.engine.create(other).await.map(drop);
+    let refused = harness.engine.create(other).await.map(drop);
     assert_eq!(refused, Err(EngineError::KeyConflict("k1".into())));
 
     pass(2_000).await;
     assert!(
-        matches!(stage.engine.create(keyed).await, Ok(CreatedTask::Existing(task)) if task.state.ending().is_some())
+        matches!(harness.engine.create(keyed).await, Ok(CreatedTask::Existing(task)) if task.state.ending().is_some())
     );
     assert_eq!(
-        stage
+        harness
             .tools
             .started
             .load(std::sync::atomic::Ordering::SeqCst),
@@ -223,34 +230,34 @@ async fn one_request_key_creates_one_task() {
 
 #[tokio::test(start_paused = true)]
 async fn running_tasks_of_an_owner_are_limited_by_the_policy() {
-    let stage = Stage::new().await;
+    let harness = Harness::new().await;
     for _ in 0..32 {
-        let _ = stage.create("second").await;
+        let _ = harness.create("second").await;
     }
-    let refused = stage.engine.create(call("second")).await.map(drop);
+    let refused = harness.engine.create(call("second")).await.map(drop);
     let busy = StoreError::OwnerBusy {
         owner: owner(),
         limit: 32,
     };
     assert_eq!(refused, Err(EngineError::Store(busy)));
     pass(1_001).await;
-    let _ = stage.create("echo").await;
+    let _ = harness.create("echo").await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn all_pages_together_list_every_task_once() {
-    let stage = Stage::new().await;
+    let harness = Harness::new().await;
     let mut made = Vec::new();
     for _ in 0..25 {
-        let id = stage.create("echo").await.id;
-        stage.wait(id).await;
+        let id = harness.create("echo").await.id;
+        harness.wait(id).await;
         made.push(id);
     }
     made.reverse();
     let mut seen = Vec::new();
     let mut cursor = None;
     loop {
-        let page = stage
+        let page = harness
             .engine
             .page(&owner(), cursor.as_deref(), 10)
             .await
@@ -260,14 +267,14 @@ async fn all_pages_together_list_every_task_once() {
             Some(next) => cursor = Some(next),
             None => break,
         }
-        let _ = stage.create("echo").await;
+        let _ = harness.create("echo").await;
     }
     assert_eq!(seen, made);
 }
 
 #[tokio::test(start_paused = true)]
 async fn the_scope_any_task_finds_tasks_of_every_owner() {
-    let stage = Stage::new().await;
-    let task = stage.create("echo").await;
-    assert!(stage.engine.get(&Scope::AnyTask, task.id).await.is_ok());
+    let harness = Harness::new().await;
+    let task = harness.create("echo").await;
+    assert!(harness.engine.get(&Scope::AnyTask, task.id).await.is_ok());
 }

@@ -6,11 +6,11 @@ use std::time::Duration;
 use outlast_engine::engine::Event;
 use outlast_engine::{Clock, Ending, ErrorCode};
 
-use crate::harness::{Stage, accept, ada, open_keys, pass, raw, repeatable};
+use crate::harness::{Harness, accept, ada, open_keys, pass, raw, repeatable};
 
 #[tokio::test(start_paused = true)]
 async fn a_waiter_on_one_node_wakes_when_another_finishes() {
-    let one = Stage::new().await;
+    let one = Harness::new().await;
     let two = one.another().await;
     let id = one.create("second").await.id;
     let before = two.clock.now();
@@ -20,7 +20,7 @@ async fn a_waiter_on_one_node_wakes_when_another_finishes() {
 
 #[tokio::test(start_paused = true)]
 async fn a_cancel_reaches_the_node_that_runs_the_call() {
-    let one = Stage::new().await;
+    let one = Harness::new().await;
     let two = one.another().await;
     let now = one.create("stubborn").await.id;
     let soon = one.create("obedient").await.id;
@@ -34,7 +34,7 @@ async fn a_cancel_reaches_the_node_that_runs_the_call() {
 
 #[tokio::test(start_paused = true)]
 async fn an_input_response_on_one_node_reaches_the_call_on_another() {
-    let one = Stage::new().await;
+    let one = Harness::new().await;
     let two = one.another().await;
     let id = one.create("ask").await.id;
     pass(10).await;
@@ -48,7 +48,7 @@ async fn an_input_response_on_one_node_reaches_the_call_on_another() {
 
 #[tokio::test(start_paused = true)]
 async fn a_watcher_on_one_node_sees_what_happens_on_the_other() {
-    let one = Stage::new().await;
+    let one = Harness::new().await;
     let two = one.another().await;
     let id = one.create("talk").await.id;
     let mut watch = two.engine.watch(&ada(), id).await.unwrap();
@@ -66,7 +66,7 @@ async fn a_watcher_on_one_node_sees_what_happens_on_the_other() {
 
 #[tokio::test(start_paused = true)]
 async fn the_work_of_a_lost_node_is_recovered_by_another() {
-    let one = Stage::new().await;
+    let one = Harness::new().await;
     let two = one.another().await;
     let lost = one.create("stubborn").await.id;
     let again = one
@@ -90,7 +90,7 @@ async fn the_work_of_a_lost_node_is_recovered_by_another() {
 
 #[tokio::test(start_paused = true)]
 async fn of_two_remaining_nodes_one_takes_the_work_over() {
-    let one = Stage::new().await;
+    let one = Harness::new().await;
     let two = one.another().await;
     let three = one.another().await;
     for _ in 0..20 {

@@ -6,21 +6,21 @@ use outlast_engine::engine::{EngineError, Event, Promotion};
 use outlast_engine::store::Usage;
 use outlast_engine::{Outcome, Policy, Quota};
 
-use crate::harness::{Stage, accept, ada, call, open_keys, owner, pass, raw};
+use crate::harness::{Harness, accept, ada, call, open_keys, owner, pass, raw};
 
 #[tokio::test(start_paused = true)]
 async fn a_plain_call_does_not_use_the_store() {
-    let stage = Stage::new().await;
-    let mut running = stage.engine.start(call("second")).unwrap();
+    let harness = Harness::new().await;
+    let mut running = harness.engine.start(call("second")).unwrap();
     assert_eq!(running.outcome().await, Outcome::Result(raw("1")));
-    assert_eq!(stage.engine.usage(&owner()).await, Ok(Usage::default()));
-    assert_eq!(stage.engine.running(), 0);
+    assert_eq!(harness.engine.usage(&owner()).await, Ok(Usage::default()));
+    assert_eq!(harness.engine.running(), 0);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_promoted_call_continues_as_a_task_with_the_same_id() {
-    let stage = Stage::new().await;
-    let running = stage.engine.start(call("second")).unwrap();
+    let harness = Harness::new().await;
+    let running = harness.engine.start(call("second")).unwrap();
     let id = running.id();
     pass(700).await;
     let Promotion::Stored(task) = running.promote().await.map_err(|(_, error)| error).unwrap()
@@ -28,18 +28,18 @@ async fn a_promoted_call_continues_as_a_task_with_the_same_id() {
         panic!("it still runs");
     };
     assert_eq!(task.id, id);
-    assert_eq!(stage.wait(id).await.body, Some(raw("1")));
-    assert_eq!(stage.tools.started.load(Ordering::SeqCst), 1);
+    assert_eq!(harness.wait(id).await.body, Some(raw("1")));
+    assert_eq!(harness.tools.started.load(Ordering::SeqCst), 1);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_call_that_has_ended_is_not_promoted() {
-    let stage = Stage::new().await;
-    let running = stage.engine.start(call("echo")).unwrap();
+    let harness = Harness::new().await;
+    let running = harness.engine.start(call("echo")).unwrap();
     pass(10).await;
     let promotion = running.promote().await.map_err(|(_, error)| error).unwrap();
     assert!(matches!(promotion, Promotion::Finished(Outcome::Result(_))));
-    assert_eq!(stage.engine.usage(&owner()).await, Ok(Usage::default()));
+    assert_eq!(harness.engine.usage(&owner()).await, Ok(Usage::default()));
 }
 
 #[tokio::test(start_paused = true)]
@@ -50,13 +50,13 @@ async fn a_call_that_cannot_be_stored_continues() {
         open: 10,
         retained: 10,
     };
-    let stage = Stage::with(Policy {
+    let harness = Harness::with(Policy {
         quota,
         ..Policy::default()
     })
     .await;
-    let _ = stage.create("stubborn").await;
-    let running = stage.engine.start(call("second")).unwrap();
+    let _ = harness.create("stubborn").await;
+    let running = harness.engine.start(call("second")).unwrap();
     let Err((mut running, error)) = running.promote().await else {
         panic!("the quota is exhausted")
     };
@@ -66,8 +66,8 @@ async fn a_call_that_cannot_be_stored_continues() {
 
 #[tokio::test(start_paused = true)]
 async fn a_plain_call_can_be_promoted_while_it_awaits_input() {
-    let stage = Stage::new().await;
-    let mut running = stage.engine.start(call("ask")).unwrap();
+    let harness = Harness::new().await;
+    let mut running = harness.engine.start(call("ask")).unwrap();
     let Some(Event::Plain(state)) = running.event().await else {
         panic!("it asks")
     };
@@ -78,21 +78,21 @@ async fn a_plain_call_can_be_promoted_while_it_awaits_input() {
         panic!("it waits")
     };
     assert_eq!(open_keys(&task), keys);
-    stage
+    harness
         .engine
         .provide_input(&ada(), task.id, accept(&keys[0]))
         .await
         .unwrap();
     assert_eq!(
-        stage.wait(task.id).await.body,
+        harness.wait(task.id).await.body,
         Some(raw(r#"{"action":"accept"}"#))
     );
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_plain_call_can_get_input() {
-    let stage = Stage::new().await;
-    let mut running = stage.engine.start(call("ask")).unwrap();
+    let harness = Harness::new().await;
+    let mut running = harness.engine.start(call("ask")).unwrap();
     let Some(Event::Plain(state)) = running.event().await else {
         panic!("it asks")
     };
@@ -108,34 +108,34 @@ async fn a_plain_call_can_get_input() {
 
 #[tokio::test(start_paused = true)]
 async fn dropping_a_plain_call_stops_its_work() {
-    let stage = Stage::new().await;
-    let running = stage.engine.start(call("second")).unwrap();
+    let harness = Harness::new().await;
+    let running = harness.engine.start(call("second")).unwrap();
     pass(10).await;
     drop(running);
     pass(5_000).await;
-    assert_eq!(stage.tools.started.load(Ordering::SeqCst), 1);
-    assert_eq!(stage.tools.finished.load(Ordering::SeqCst), 0);
-    assert_eq!(stage.engine.running(), 0);
+    assert_eq!(harness.tools.started.load(Ordering::SeqCst), 1);
+    assert_eq!(harness.tools.finished.load(Ordering::SeqCst), 0);
+    assert_eq!(harness.engine.running(), 0);
 }
 
 #[tokio::test]
 async fn a_call_that_ends_while_it_is_stored_is_answered_once() {
-    let stage = Stage::new().await;
+    let harness = Harness::new().await;
     for _ in 0..300 {
-        let running = stage.engine.start(call("echo")).unwrap();
+        let running = harness.engine.start(call("echo")).unwrap();
         let id = running.id();
         match running.promote().await.map_err(|(_, error)| error).unwrap() {
             Promotion::Stored(_) => {
-                assert_eq!(stage.wait(id).await.body, Some(raw(r#"{"content":[]}"#)));
+                assert_eq!(harness.wait(id).await.body, Some(raw(r#"{"content":[]}"#)));
             }
             Promotion::Finished(outcome) => {
                 assert_eq!(outcome, Outcome::Result(raw(r#"{"content":[]}"#)));
                 assert_eq!(
-                    stage.engine.get(&ada(), id).await.map(drop),
+                    harness.engine.get(&ada(), id).await.map(drop),
                     Err(EngineError::NotFound)
                 );
             }
         }
     }
-    assert_eq!(stage.tools.started.load(Ordering::SeqCst), 300);
+    assert_eq!(harness.tools.started.load(Ordering::SeqCst), 300);
 }

@@ -6,23 +6,23 @@ use std::time::Duration;
 use outlast_engine::task::State;
 use outlast_engine::{Attempt, Ending, ErrorCode};
 
-use crate::harness::{Stage, accept, ada, open_keys, pass, raw, repeatable};
+use crate::harness::{Harness, accept, ada, open_keys, pass, raw, repeatable};
 
 /// Drops the engine without a shutdown, as in a crash, and opens another one on the same store.
-async fn crash(stage: Stage) -> Stage {
-    let (store, policy) = (stage.store.clone(), stage.engine.policy().clone());
-    stage.engine.shutdown(Duration::ZERO).await.unwrap();
-    Stage::on(store, policy).await
+async fn crash(harness: Harness) -> Harness {
+    let (store, policy) = (harness.store.clone(), harness.engine.policy().clone());
+    harness.engine.shutdown(Duration::ZERO).await.unwrap();
+    Harness::on(store, policy).await
 }
 
 #[tokio::test(start_paused = true)]
 async fn work_that_may_not_run_again_ends_as_unknown() {
-    let stage = Stage::new().await;
-    let id = stage.create("stubborn").await.id;
+    let harness = Harness::new().await;
+    let id = harness.create("stubborn").await.id;
     pass(10).await;
-    let stage = crash(stage).await;
+    let harness = crash(harness).await;
     // P4: recovered before the engine is open.
-    let task = stage.engine.load(&ada(), id).await.unwrap();
+    let task = harness.engine.load(&ada(), id).await.unwrap();
     assert_eq!(task.state.ending(), Some(Ending::Error(ErrorCode(-32603))));
     assert!(
         task.message
@@ -30,13 +30,13 @@ async fn work_that_may_not_run_again_ends_as_unknown() {
             .unwrap()
             .contains("outcome is unknown")
     );
-    assert_eq!(stage.tools.started.load(Ordering::SeqCst), 0);
+    assert_eq!(harness.tools.started.load(Ordering::SeqCst), 0);
 }
 
 #[tokio::test(start_paused = true)]
 async fn repeatable_work_runs_again_as_a_new_attempt() {
-    let stage = Stage::new().await;
-    let id = stage
+    let harness = Harness::new().await;
+    let id = harness
         .engine
         .create(repeatable("second"))
         .await
@@ -44,44 +44,44 @@ async fn repeatable_work_runs_again_as_a_new_attempt() {
         .task()
         .id;
     pass(10).await;
-    let stage = crash(stage).await;
-    assert_eq!(stage.wait(id).await.body, Some(raw("1")));
+    let harness = crash(harness).await;
+    assert_eq!(harness.wait(id).await.body, Some(raw("1")));
     assert_eq!(
-        stage.engine.load(&ada(), id).await.unwrap().attempt,
+        harness.engine.load(&ada(), id).await.unwrap().attempt,
         Attempt(2)
     );
-    assert_eq!(stage.tools.started.load(Ordering::SeqCst), 1);
+    assert_eq!(harness.tools.started.load(Ordering::SeqCst), 1);
 }
 
 #[tokio::test(start_paused = true)]
 async fn the_number_of_attempts_is_bounded() {
-    let mut stage = Stage::new().await;
-    let id = stage
+    let mut harness = Harness::new().await;
+    let id = harness
         .engine
         .create(repeatable("stubborn"))
         .await
         .unwrap()
         .task()
         .id;
-    let allowed = stage.engine.policy().max_attempts;
+    let allowed = harness.engine.policy().max_attempts;
     for attempt in 2..=allowed {
-        stage = crash(stage).await;
+        harness = crash(harness).await;
         assert_eq!(
-            stage.engine.load(&ada(), id).await.unwrap().attempt,
+            harness.engine.load(&ada(), id).await.unwrap().attempt,
             Attempt(attempt)
         );
     }
-    stage = crash(stage).await;
+    harness = crash(harness).await;
     assert_eq!(
-        stage.wait(id).await.summary.ending,
+        harness.wait(id).await.summary.ending,
         Ending::Error(ErrorCode(-32603))
     );
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_rerun_withdraws_old_input_requests_and_uses_fresh_keys() {
-    let stage = Stage::new().await;
-    let id = stage
+    let harness = Harness::new().await;
+    let id = harness
         .engine
         .create(repeatable("ask"))
         .await
@@ -89,62 +89,62 @@ async fn a_rerun_withdraws_old_input_requests_and_uses_fresh_keys() {
         .task()
         .id;
     pass(10).await;
-    let old = open_keys(&stage.engine.load(&ada(), id).await.unwrap());
-    let stage = crash(stage).await;
+    let old = open_keys(&harness.engine.load(&ada(), id).await.unwrap());
+    let harness = crash(harness).await;
     pass(10).await;
-    let new = open_keys(&stage.engine.load(&ada(), id).await.unwrap());
+    let new = open_keys(&harness.engine.load(&ada(), id).await.unwrap());
     assert_eq!(new.len(), 1);
     assert_ne!(old, new);
-    stage
+    harness
         .engine
         .provide_input(&ada(), id, accept(&old[0]))
         .await
         .unwrap();
     assert!(matches!(
-        stage.engine.load(&ada(), id).await.unwrap().state,
+        harness.engine.load(&ada(), id).await.unwrap().state,
         State::AwaitingInput(_)
     ));
-    stage
+    harness
         .engine
         .provide_input(&ada(), id, accept(&new[0]))
         .await
         .unwrap();
-    assert_eq!(stage.wait(id).await.summary.ending, Ending::Result);
+    assert_eq!(harness.wait(id).await.summary.ending, Ending::Result);
 }
 
 #[tokio::test(start_paused = true)]
 async fn saved_work_is_reattached() {
-    let stage = Stage::new().await;
-    let id = stage.create("attach").await.id;
+    let harness = Harness::new().await;
+    let id = harness.create("attach").await.id;
     pass(10).await;
-    let stage = crash(stage).await;
-    assert_eq!(stage.wait(id).await.body, Some(raw("\"upstream-7\"")));
-    assert_eq!(stage.tools.reattached.load(Ordering::SeqCst), 1);
-    assert_eq!(stage.tools.started.load(Ordering::SeqCst), 0);
+    let harness = crash(harness).await;
+    assert_eq!(harness.wait(id).await.body, Some(raw("\"upstream-7\"")));
+    assert_eq!(harness.tools.reattached.load(Ordering::SeqCst), 1);
+    assert_eq!(harness.tools.started.load(Ordering::SeqCst), 0);
 }
 
 #[tokio::test(start_paused = true)]
 async fn open_input_requests_survive_a_reattachment() {
-    let stage = Stage::new().await;
-    let id = stage.create("attach-and-ask").await.id;
+    let harness = Harness::new().await;
+    let id = harness.create("attach-and-ask").await.id;
     pass(10).await;
-    let stage = crash(stage).await;
+    let harness = crash(harness).await;
     pass(10).await;
-    let keys = open_keys(&stage.engine.load(&ada(), id).await.unwrap());
+    let keys = open_keys(&harness.engine.load(&ada(), id).await.unwrap());
     assert_eq!(keys.len(), 1);
     assert_eq!(keys[0].as_str(), "theirs");
-    stage
+    harness
         .engine
         .provide_input(&ada(), id, accept(&keys[0]))
         .await
         .unwrap();
-    assert_eq!(stage.wait(id).await.body, Some(raw("\"upstream-8\"")));
+    assert_eq!(harness.wait(id).await.body, Some(raw("\"upstream-8\"")));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_call_with_a_requested_cancellation_never_reruns() {
-    let stage = Stage::new().await;
-    let id = stage
+    let harness = Harness::new().await;
+    let id = harness
         .engine
         .create(repeatable("stubborn"))
         .await
@@ -152,19 +152,19 @@ async fn a_call_with_a_requested_cancellation_never_reruns() {
         .task()
         .id;
     pass(10).await;
-    stage.engine.request_cancel(&ada(), id).await.unwrap();
-    let stage = crash(stage).await;
-    assert_eq!(stage.wait(id).await.summary.ending, Ending::Cancelled);
-    assert_eq!(stage.tools.started.load(Ordering::SeqCst), 0);
+    harness.engine.request_cancel(&ada(), id).await.unwrap();
+    let harness = crash(harness).await;
+    assert_eq!(harness.wait(id).await.summary.ending, Ending::Cancelled);
+    assert_eq!(harness.tools.started.load(Ordering::SeqCst), 0);
 }
 
 #[tokio::test(start_paused = true)]
 async fn finished_results_are_there_after_a_crash() {
-    let stage = Stage::new().await;
-    let id = stage.create("echo").await.id;
-    let before = stage.wait(id).await;
-    let stage = crash(stage).await;
-    assert_eq!(stage.wait(id).await, before);
+    let harness = Harness::new().await;
+    let id = harness.create("echo").await.id;
+    let before = harness.wait(id).await;
+    let harness = crash(harness).await;
+    assert_eq!(harness.wait(id).await, before);
 }
 
 #[tokio::test(start_paused = true)]
@@ -179,13 +179,13 @@ async fn a_thousand_interrupted_tasks_are_recovered_before_the_engine_opens() {
         quota,
         ..outlast_engine::Policy::default()
     };
-    let stage = Stage::with(policy).await;
+    let harness = Harness::with(policy).await;
     for _ in 0..1_000 {
-        let _ = stage.create("stubborn").await;
+        let _ = harness.create("stubborn").await;
     }
-    let stage = crash(stage).await;
+    let harness = crash(harness).await;
     assert_eq!(
-        stage
+        harness
             .engine
             .usage(&crate::harness::owner())
             .await

@@ -6,14 +6,14 @@ use std::time::Duration;
 use outlast_engine::engine::{EngineError, ShutdownReport};
 use outlast_engine::{Ending, Outcome, Scope};
 
-use crate::harness::{Stage, ada, call, pass};
+use crate::harness::{Harness, ada, call, pass};
 
 #[tokio::test(start_paused = true)]
 async fn calls_that_finish_in_time_complete() {
-    let stage = Stage::new().await;
-    let id = stage.create("second").await.id;
-    let store = stage.store.clone();
-    let done = stage
+    let harness = Harness::new().await;
+    let id = harness.create("second").await.id;
+    let store = harness.store.clone();
+    let done = harness
         .engine
         .shutdown(Duration::from_secs(10))
         .await
@@ -25,10 +25,10 @@ async fn calls_that_finish_in_time_complete() {
 
 #[tokio::test(start_paused = true)]
 async fn no_new_work_is_accepted_while_the_engine_drains() {
-    let stage = Stage::new().await;
-    let _ = stage.create("second").await;
-    let engine = stage.engine.clone();
-    let closing = tokio::spawn(stage.engine.clone().shutdown(Duration::from_secs(10)));
+    let harness = Harness::new().await;
+    let _ = harness.create("second").await;
+    let engine = harness.engine.clone();
+    let closing = tokio::spawn(harness.engine.clone().shutdown(Duration::from_secs(10)));
     pass(10).await;
     assert_eq!(
         engine.create(call("echo")).await.map(drop),
@@ -40,10 +40,10 @@ async fn no_new_work_is_accepted_while_the_engine_drains() {
 
 #[tokio::test(start_paused = true)]
 async fn calls_that_cannot_finish_are_left_for_the_next_start() {
-    let stage = Stage::new().await;
-    let id = stage.create("stubborn").await.id;
-    let store = stage.store.clone();
-    let done = stage
+    let harness = Harness::new().await;
+    let id = harness.create("stubborn").await.id;
+    let store = harness.store.clone();
+    let done = harness
         .engine
         .shutdown(Duration::from_secs(10))
         .await
@@ -59,17 +59,21 @@ async fn calls_that_cannot_finish_are_left_for_the_next_start() {
         None
     );
     pass(7_200_000).await;
-    assert_eq!(stage.tools.finished.load(Ordering::SeqCst), 0);
+    assert_eq!(harness.tools.finished.load(Ordering::SeqCst), 0);
 }
 
 #[tokio::test(start_paused = true)]
 async fn waiters_are_answered_at_shutdown() {
-    let stage = Stage::new().await;
-    let id = stage.create("stubborn").await.id;
-    let engine = stage.engine.clone();
+    let harness = Harness::new().await;
+    let id = harness.create("stubborn").await.id;
+    let engine = harness.engine.clone();
     let waiter = tokio::spawn(async move { engine.wait(&ada(), id).await });
     pass(10).await;
-    stage.engine.shutdown(Duration::from_secs(1)).await.unwrap();
+    harness
+        .engine
+        .shutdown(Duration::from_secs(1))
+        .await
+        .unwrap();
     assert_eq!(waiter.await.unwrap(), Err(EngineError::Closing));
 }
 
@@ -77,10 +81,10 @@ async fn waiters_are_answered_at_shutdown() {
 async fn a_call_during_a_shutdown_is_refused_or_finishes() {
     let mut refused = 0;
     for _ in 0..300 {
-        let stage = Stage::new().await;
+        let harness = Harness::new().await;
         let begin = std::sync::Arc::new(tokio::sync::Barrier::new(2));
         let starting = tokio::spawn({
-            let (engine, begin) = (stage.engine.clone(), begin.clone());
+            let (engine, begin) = (harness.engine.clone(), begin.clone());
             async move {
                 begin.wait().await;
                 match engine.start(call("echo")) {
@@ -93,7 +97,7 @@ async fn a_call_during_a_shutdown_is_refused_or_finishes() {
             }
         });
         begin.wait().await;
-        let engine = stage.engine.clone();
+        let engine = harness.engine.clone();
         engine.shutdown(Duration::from_secs(10)).await.unwrap();
         match starting.await.unwrap() {
             Some(outcome) => assert!(matches!(outcome, Outcome::Result(_)), "{outcome:?}"),

@@ -8,12 +8,12 @@ use outlast_engine::store::{Health, OpeningStore, Reason};
 use outlast_engine::{Engine, MemoryStore, Policy, Store, StoreError};
 use tokio::sync::oneshot;
 
-use crate::harness::{Stage, Tools, ada, call, owner};
+use crate::harness::{Harness, Tools, ada, call, owner};
 
-type Opened = Result<Arc<dyn Store>, StoreError>;
+type OpenResult = Result<Arc<dyn Store>, StoreError>;
 
 /// A store that is opened when the sender sends the result.
-fn opening() -> (oneshot::Sender<Opened>, Arc<OpeningStore>) {
+fn opening() -> (oneshot::Sender<OpenResult>, Arc<OpeningStore>) {
     let (open, opened) = oneshot::channel();
     let store = OpeningStore::new(async { opened.await.unwrap() });
     (open, Arc::new(store))
@@ -28,7 +28,7 @@ fn is_starting<T: std::fmt::Debug>(reply: Result<T, EngineError>) {
 
 #[tokio::test(start_paused = true)]
 async fn requests_during_opening_are_refused_as_starting() {
-    let before = Stage::new().await;
+    let before = Harness::new().await;
     let id = before.create("echo").await.id;
     before.wait(id).await;
     let (open, store) = opening();

@@ -9,8 +9,8 @@ use crate::harness::{ada, call, create, explore, is_whole, waiter};
 
 #[test]
 fn of_cancel_and_completion_one_wins_for_every_waiter() {
-    explore(|stage| async move {
-        let engine = stage.engine().await;
+    explore(|harness| async move {
+        let engine = harness.engine().await;
         let id = create(&engine, call("step")).await;
         let waiters = [waiter(&engine, id), waiter(&engine, id)];
         let cancel = spawn({
@@ -32,14 +32,14 @@ fn of_cancel_and_completion_one_wins_for_every_waiter() {
                 }
             }
         }
-        stage.curtain([engine]).await;
+        harness.finish([engine]).await;
     });
 }
 
 #[test]
 fn work_with_a_requested_cancellation_ends_once() {
-    explore(|stage| async move {
-        let engine = stage.engine().await;
+    explore(|harness| async move {
+        let engine = harness.engine().await;
         let id = create(&engine, call("listen")).await;
         let waiter = waiter(&engine, id);
         let ask = spawn({
@@ -53,14 +53,14 @@ fn work_with_a_requested_cancellation_ends_once() {
             settled.summary.ending,
             Ending::Cancelled | Ending::Result
         ));
-        stage.curtain([engine]).await;
+        harness.finish([engine]).await;
     });
 }
 
 #[test]
 fn of_two_cancellations_one_succeeds() {
-    explore(|stage| async move {
-        let engine = stage.engine().await;
+    explore(|harness| async move {
+        let engine = harness.engine().await;
         let id = create(&engine, call("linger")).await;
         let cancels = [(); 2].map(|()| {
             let engine = engine.clone();
@@ -71,17 +71,17 @@ fn of_two_cancellations_one_succeeds() {
             done += usize::from(cancel.await.unwrap());
         }
         assert_eq!(done, 1);
-        stage.curtain([engine]).await;
+        harness.finish([engine]).await;
     });
 }
 
 #[test]
 fn a_pending_status_is_not_stored_after_the_end() {
-    explore(|stage| async move {
-        let engine = stage.engine().await;
+    explore(|harness| async move {
+        let engine = harness.engine().await;
         let id = create(&engine, call("talk")).await;
         let settled = waiter(&engine, id).await.unwrap().unwrap();
         assert_eq!(settled.summary.ending, Ending::Result);
-        stage.curtain([engine]).await;
+        harness.finish([engine]).await;
     });
 }

@@ -8,8 +8,8 @@ use crate::tools::some_steps;
 
 #[test]
 fn one_request_key_creates_one_task_and_one_run() {
-    explore(|stage| async move {
-        let engine = stage.engine().await;
+    explore(|harness| async move {
+        let engine = harness.engine().await;
         let creators = [(); 2].map(|()| {
             let engine = engine.clone();
             let mut keyed = call("step");
@@ -25,17 +25,17 @@ fn one_request_key_creates_one_task_and_one_run() {
         assert_eq!(new, 1);
         assert_eq!(ids[0], ids[1]);
         waiter(&engine, ids[0]).await.unwrap().unwrap();
-        stage.curtain([engine]).await;
-        assert_eq!(stage.tools.starts(), 1);
+        harness.finish([engine]).await;
+        assert_eq!(harness.tools.starts(), 1);
     });
 }
 
 #[test]
 fn a_dropped_creation_leaves_a_task_that_ends_or_nothing() {
     for faults in [0, 2] {
-        explore(move |stage| async move {
-            *stage.store.faults.lock().unwrap() = faults;
-            let engine = stage.engine().await;
+        explore(move |harness| async move {
+            *harness.store.faults.lock().unwrap() = faults;
+            let engine = harness.engine().await;
             let creator = engine.clone();
             let leaving = spawn(async move {
                 tokio::select! {
@@ -45,15 +45,15 @@ fn a_dropped_creation_leaves_a_task_that_ends_or_nothing() {
                 }
             });
             leaving.await.unwrap();
-            stage.curtain([engine]).await;
+            harness.finish([engine]).await;
         });
     }
 }
 
 #[test]
 fn a_task_found_by_its_key_can_be_cancelled_immediately() {
-    explore(|stage| async move {
-        let engine = stage.engine().await;
+    explore(|harness| async move {
+        let engine = harness.engine().await;
         let actors = [(); 2].map(|()| {
             let engine = engine.clone();
             let mut keyed = call("linger");
@@ -67,14 +67,14 @@ fn a_task_found_by_its_key_can_be_cancelled_immediately() {
             actor.await.unwrap();
         }
         // The work of an ended task does not continue.
-        stage.curtain([engine]).await;
+        harness.finish([engine]).await;
     });
 }
 
 #[test]
 fn an_expired_key_names_a_new_task_and_every_waiter_resolves() {
-    explore(|stage| async move {
-        let engine = stage.engine().await;
+    explore(|harness| async move {
+        let engine = harness.engine().await;
         let keyed = |tool| {
             let mut keyed = call(tool);
             keyed.request_key = Some("k".into());
@@ -83,11 +83,11 @@ fn an_expired_key_names_a_new_task_and_every_waiter_resolves() {
         };
         let id = engine.create(keyed("linger")).await.unwrap().task().id;
         let waiter_of_the_first = waiter(&engine, id);
-        stage.clock.advance(1_000);
+        harness.clock.advance(1_000);
         let again = engine.create(keyed("linger")).await.unwrap();
         assert_ne!(again.task().id, id);
         assert!(waiter_of_the_first.await.unwrap().is_err());
         let _ = engine.cancel_now(&ada(), again.task().id).await.unwrap();
-        stage.curtain([engine]).await;
+        harness.finish([engine]).await;
     });
 }

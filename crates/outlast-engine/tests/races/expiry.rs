@@ -14,11 +14,11 @@ fn short(tool: &str) -> outlast_engine::engine::NewCall {
 
 #[test]
 fn a_waiter_at_expiry_gets_the_whole_outcome_or_an_error() {
-    explore(|stage| async move {
-        let engine = stage.engine().await;
+    explore(|harness| async move {
+        let engine = harness.engine().await;
         let id = create(&engine, short("step")).await;
         let waiters = [waiter(&engine, id), waiter(&engine, id)];
-        let clock = stage.clock.clone();
+        let clock = harness.clock.clone();
         let time = spawn(async move { clock.advance(1_000) });
         for waiter in waiters {
             match waiter.await.unwrap() {
@@ -31,30 +31,30 @@ fn a_waiter_at_expiry_gets_the_whole_outcome_or_an_error() {
         }
         time.await.unwrap();
         // P3: removed from the store.
-        while stage.snapshot(id).await.is_some() {
+        while harness.snapshot(id).await.is_some() {
             yield_now().await;
         }
-        stage.curtain([engine]).await;
+        harness.finish([engine]).await;
     });
 }
 
 #[test]
 fn a_task_extended_at_its_expiry_is_removed_or_runs() {
-    explore(|stage| async move {
-        let engine = stage.engine().await;
+    explore(|harness| async move {
+        let engine = harness.engine().await;
         let id = create(&engine, short("linger")).await;
         let extend = spawn({
             let engine = engine.clone();
             async move { engine.extend(&ada(), id, 3_000).await }
         });
-        let clock = stage.clock.clone();
+        let clock = harness.clock.clone();
         let time = spawn(async move { clock.advance(1_000) });
         let extended = extend.await.unwrap();
         time.await.unwrap();
         match extended {
             Ok(_) => {
                 // P1, P4: an acknowledged extension is stored, and the work has an executor.
-                let Some(Snapshot::Open(_)) = stage.snapshot(id).await else {
+                let Some(Snapshot::Open(_)) = harness.snapshot(id).await else {
                     panic!("it was extended");
                 };
                 for _ in 0..20 {
@@ -68,36 +68,36 @@ fn a_task_extended_at_its_expiry_is_removed_or_runs() {
                 "{error}"
             ),
         }
-        stage.curtain([engine]).await;
+        harness.finish([engine]).await;
     });
 }
 
 #[test]
 fn an_uncooperative_runner_is_aborted_once() {
-    explore(|stage| async move {
-        let engine = stage.engine().await;
+    explore(|harness| async move {
+        let engine = harness.engine().await;
         let id = create(&engine, call("linger")).await;
         let waiter = waiter(&engine, id);
         engine.request_cancel(&ada(), id).await.unwrap();
-        stage.clock.advance(engine.policy().cancel_timeout_ms);
+        harness.clock.advance(engine.policy().cancel_timeout_ms);
         assert!(is_whole(&waiter.await.unwrap().unwrap()));
-        stage.curtain([engine]).await;
+        harness.finish([engine]).await;
     });
 }
 
 #[test]
 fn a_task_that_expires_while_it_is_created_leaves_nothing() {
-    explore(|stage| async move {
-        let engine = stage.engine().await;
-        let clock = stage.clock.clone();
+    explore(|harness| async move {
+        let engine = harness.engine().await;
+        let clock = harness.clock.clone();
         let time = spawn(async move { clock.advance(1_000) });
         let created = engine.create(short("linger")).await;
         time.await.unwrap();
-        stage.clock.advance(1_000);
+        harness.clock.advance(1_000);
         assert!(created.is_ok());
         while engine.usage(&owner()).await.unwrap().retained > 0 {
             yield_now().await;
         }
-        stage.curtain([engine]).await;
+        harness.finish([engine]).await;
     });
 }

@@ -17,24 +17,24 @@ use shuttle::scheduler::{PctScheduler, RandomScheduler};
 use shuttle::sync::atomic::{AtomicU64, Ordering};
 use shuttle::{Config, MaxSteps, Runner};
 
-use crate::interleaved_store::Interleaved;
+use crate::interleaved_store::InterleavedStore;
 use crate::tools::{Tools, raw};
 
 /// One store, one clock, and any number of engines.
-pub(crate) struct Stage {
-    pub(crate) store: Arc<Interleaved>,
-    pub(crate) clock: Arc<Hands>,
+pub(crate) struct Harness {
+    pub(crate) store: Arc<InterleavedStore>,
+    pub(crate) clock: Arc<ManualClock>,
     pub(crate) tools: Arc<Tools>,
-    names: Arc<Names>,
+    names: Arc<SequentialIds>,
 }
 
 /// A clock that the test advances.
-pub(crate) struct Hands(AtomicU64);
+pub(crate) struct ManualClock(AtomicU64);
 
-struct Names(AtomicU64);
+struct SequentialIds(AtomicU64);
 
 /// Runs `scenario` with many schedules: random ones, and priorities that change at a few points.
-pub(crate) fn explore<F>(scenario: impl Fn(Stage) -> F + Send + Sync + 'static)
+pub(crate) fn explore<F>(scenario: impl Fn(Harness) -> F + Send + Sync + 'static)
 where
     F: Future<Output = ()> + Send + 'static,
 {
@@ -45,19 +45,19 @@ where
     config.max_steps = MaxSteps::FailAfter(100_000);
     config.silence_warnings = true;
     let again = scenario.clone();
-    let once = move || block_on(again(Stage::new()));
+    let once = move || block_on(again(Harness::new()));
     Runner::new(RandomScheduler::new(iterations()), config.clone()).run(once);
-    let once = move || block_on(scenario(Stage::new()));
+    let once = move || block_on(scenario(Harness::new()));
     Runner::new(PctScheduler::new(4, iterations() / 2), config).run(once);
 }
 
-impl Stage {
+impl Harness {
     fn new() -> Self {
         Self {
             store: Arc::default(),
-            clock: Arc::new(Hands(AtomicU64::new(1_000))),
+            clock: Arc::new(ManualClock(AtomicU64::new(1_000))),
             tools: Arc::default(),
-            names: Arc::new(Names(AtomicU64::new(1))),
+            names: Arc::new(SequentialIds(AtomicU64::new(1))),
         }
     }
 
@@ -83,7 +83,7 @@ impl Stage {
 
     /// Waits until no call runs, no subscriber waits and no task is open: P4, P6, and no leak. Then
     /// closes.
-    pub(crate) async fn curtain(&self, engines: impl IntoIterator<Item = Engine>) {
+    pub(crate) async fn finish(&self, engines: impl IntoIterator<Item = Engine>) {
         let engines: Vec<_> = engines.into_iter().collect();
         while !self.is_quiet(&engines).await {
             yield_now().await;
@@ -105,19 +105,19 @@ impl Stage {
     }
 }
 
-impl Hands {
+impl ManualClock {
     pub(crate) fn advance(&self, millis: u64) {
         self.0.fetch_add(millis, Ordering::SeqCst);
     }
 }
 
-impl Clock for Hands {
+impl Clock for ManualClock {
     fn now(&self) -> Timestamp {
         Timestamp(self.0.load(Ordering::SeqCst))
     }
 }
 
-impl Ids for Names {
+impl Ids for SequentialIds {
     fn task(&self) -> TaskId {
         TaskId::from_bits(u128::from(self.0.fetch_add(1, Ordering::SeqCst)))
     }

@@ -5,7 +5,7 @@ use outlast_engine::task::State;
 use outlast_engine::{Ending, Engine, TaskId};
 use shuttle::future::{JoinHandle, spawn, yield_now};
 
-use crate::harness::{Stage, ada, answer_first, call, create, explore, is_whole, waiter};
+use crate::harness::{Harness, ada, answer_first, call, create, explore, is_whole, waiter};
 use crate::tools::raw;
 
 fn answerer(engine: &Engine, id: TaskId) -> JoinHandle<()> {
@@ -15,20 +15,20 @@ fn answerer(engine: &Engine, id: TaskId) -> JoinHandle<()> {
 
 #[test]
 fn an_input_response_reaches_its_work() {
-    explore(|stage| async move {
-        let engine = stage.engine().await;
+    explore(|harness| async move {
+        let engine = harness.engine().await;
         let id = create(&engine, call("ask")).await;
         let (answerer, waiter) = (answerer(&engine, id), waiter(&engine, id));
         answerer.await.unwrap();
         assert_eq!(waiter.await.unwrap().unwrap().body, Some(raw("2")));
-        stage.curtain([engine]).await;
+        harness.finish([engine]).await;
     });
 }
 
 #[test]
 fn an_input_request_is_answered_or_its_task_cancelled() {
-    explore(|stage| async move {
-        let engine = stage.engine().await;
+    explore(|harness| async move {
+        let engine = harness.engine().await;
         let id = create(&engine, call("ask")).await;
         let (answerer, waiter) = (answerer(&engine, id), waiter(&engine, id));
         let cancelled = engine.cancel_now(&ada(), id).await;
@@ -37,38 +37,38 @@ fn an_input_request_is_answered_or_its_task_cancelled() {
         assert!(is_whole(&settled), "{settled:?}");
         let ending = settled.summary.ending;
         assert_eq!(cancelled.is_ok(), ending == Ending::Cancelled, "{ending:?}");
-        stage.curtain([engine]).await;
+        harness.finish([engine]).await;
     });
 }
 
 #[test]
 fn a_withdrawn_input_request_does_not_stay_open() {
-    explore(|stage| async move {
-        let engine = stage.engine().await;
+    explore(|harness| async move {
+        let engine = harness.engine().await;
         let id = create(&engine, call("ask-briefly")).await;
         let answerer = answerer(&engine, id);
-        until_nothing_is_asked(&stage, id).await;
+        until_no_input_is_awaited(&harness, id).await;
         engine.request_cancel(&ada(), id).await.unwrap();
         answerer.await.unwrap();
         waiter(&engine, id).await.unwrap().unwrap();
-        stage.curtain([engine]).await;
+        harness.finish([engine]).await;
     });
 }
 
 #[test]
 fn an_unanswered_input_request_is_withdrawn() {
-    explore(|stage| async move {
-        let engine = stage.engine().await;
+    explore(|harness| async move {
+        let engine = harness.engine().await;
         let id = create(&engine, call("ask-briefly")).await;
-        until_nothing_is_asked(&stage, id).await;
+        until_no_input_is_awaited(&harness, id).await;
         engine.request_cancel(&ada(), id).await.unwrap();
-        stage.curtain([engine]).await;
+        harness.finish([engine]).await;
     });
 }
 
 /// Waits until the work has withdrawn its input request and the task no longer awaits input.
-pub(crate) async fn until_nothing_is_asked(stage: &Stage, id: TaskId) {
-    while *stage.tools.given_up.lock().unwrap() == 0 {
+pub(crate) async fn until_no_input_is_awaited(harness: &Harness, id: TaskId) {
+    while *harness.tools.withdrawn.lock().unwrap() == 0 {
         yield_now().await;
     }
     // Operations that were in progress at the withdrawal may complete.
@@ -76,7 +76,7 @@ pub(crate) async fn until_nothing_is_asked(stage: &Stage, id: TaskId) {
         yield_now().await;
     }
     loop {
-        let Some(Snapshot::Open(task)) = stage.snapshot(id).await else {
+        let Some(Snapshot::Open(task)) = harness.snapshot(id).await else {
             panic!("it runs until it is asked to stop");
         };
         if task.state == State::Working {

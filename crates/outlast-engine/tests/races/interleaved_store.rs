@@ -15,7 +15,7 @@ use shuttle::rand::Rng;
 
 /// The store of a scenario.
 #[derive(Clone, Default)]
-pub(crate) struct Interleaved {
+pub(crate) struct InterleavedStore {
     inner: Arc<MemoryStore>,
     /// How often each task was stored as ended.
     pub(crate) endings: Arc<Mutex<HashMap<TaskId, usize>>>,
@@ -23,7 +23,7 @@ pub(crate) struct Interleaved {
     pub(crate) faults: Arc<Mutex<usize>>,
 }
 
-impl Interleaved {
+impl InterleavedStore {
     async fn read<T>(&self, read: impl Future<Output = T> + Send) -> T {
         yield_now().await;
         let read = read.await;
@@ -36,21 +36,21 @@ impl Interleaved {
         write: impl Future<Output = Result<T, StoreError>> + Send,
     ) -> Result<T, StoreError> {
         yield_now().await;
-        let (before, after) = self.strikes();
+        let (before, after) = self.failure_points();
         if before {
-            return Err(struck());
+            return Err(injected_failure());
         }
         let written = write.await;
         yield_now().await;
         if after {
-            written.and(Err(struck()))
+            written.and(Err(injected_failure()))
         } else {
             written
         }
     }
 
     /// Whether a write fails before or after its commit.
-    fn strikes(&self) -> (bool, bool) {
+    fn failure_points(&self) -> (bool, bool) {
         let mut left = self.faults.lock().unwrap();
         if *left == 0 {
             return (false, false);
@@ -66,7 +66,7 @@ impl Interleaved {
 }
 
 #[async_trait]
-impl Store for Interleaved {
+impl Store for InterleavedStore {
     fn insert(&self, insert: Insert) -> StoreFuture<'static, InsertResult> {
         let this = self.clone();
         // Nothing is written before the scheduling point.
@@ -102,6 +102,6 @@ impl Store for Interleaved {
     forward_store!(self => &self.inner; usage, write_records, record, records, health, close);
 }
 
-fn struck() -> StoreError {
+fn injected_failure() -> StoreError {
     StoreError::Unavailable(Reason::new("a fault struck it"))
 }

@@ -6,38 +6,38 @@ use outlast_engine::{Ending, Store};
 use shuttle::future::{spawn, yield_now};
 
 use crate::harness::{
-    Stage, accept, ada, call, create, explore, is_whole, open_keys, owner, repeatable, waiter,
+    Harness, accept, ada, call, create, explore, is_whole, open_keys, owner, repeatable, waiter,
 };
 use crate::tools::done;
 
-impl Stage {
+impl Harness {
     /// Makes up to `count` writes fail from now on.
-    fn trouble(&self, count: usize) {
+    fn fail_writes(&self, count: usize) {
         *self.store.faults.lock().unwrap() = count;
     }
 }
 
 #[test]
 fn an_outcome_reaches_waiters_despite_lost_replies() {
-    explore(|stage| async move {
-        let engine = stage.engine().await;
+    explore(|harness| async move {
+        let engine = harness.engine().await;
         let id = create(&engine, call("talk")).await;
-        stage.trouble(3);
+        harness.fail_writes(3);
         let waiters = [waiter(&engine, id), waiter(&engine, id)];
         for waiter in waiters {
             let settled = waiter.await.unwrap().unwrap();
             assert_eq!(settled.body.as_ref(), done().body());
         }
-        stage.curtain([engine]).await;
+        harness.finish([engine]).await;
     });
 }
 
 #[test]
 fn a_cancellation_with_a_lost_reply_stops_the_work() {
-    explore(|stage| async move {
-        let engine = stage.engine().await;
+    explore(|harness| async move {
+        let engine = harness.engine().await;
         let id = create(&engine, call("linger")).await;
-        stage.trouble(2);
+        harness.fail_writes(2);
         let waiter = waiter(&engine, id);
         loop {
             match engine.cancel_now(&ada(), id).await {
@@ -49,14 +49,14 @@ fn a_cancellation_with_a_lost_reply_stops_the_work() {
             waiter.await.unwrap().unwrap().summary.ending,
             Ending::Cancelled
         );
-        stage.curtain([engine]).await;
+        harness.finish([engine]).await;
     });
 }
 
 #[test]
 fn an_input_response_with_a_lost_reply_reaches_the_work() {
-    explore(|stage| async move {
-        let engine = stage.engine().await;
+    explore(|harness| async move {
+        let engine = harness.engine().await;
         let id = create(&engine, call("ask")).await;
         let key = loop {
             let task = engine.load(&ada(), id).await.unwrap();
@@ -65,7 +65,7 @@ fn an_input_response_with_a_lost_reply_reaches_the_work() {
             }
             yield_now().await;
         };
-        stage.trouble(2);
+        harness.fail_writes(2);
         while engine
             .provide_input(&ada(), id, accept(&key))
             .await
@@ -73,42 +73,42 @@ fn an_input_response_with_a_lost_reply_reaches_the_work() {
         {}
         let settled = waiter(&engine, id).await.unwrap().unwrap();
         assert!(is_whole(&settled), "{settled:?}");
-        stage.curtain([engine]).await;
+        harness.finish([engine]).await;
     });
 }
 
 #[test]
 fn an_input_request_with_a_lost_reply_does_not_stay_open() {
-    explore(|stage| async move {
-        let engine = stage.engine().await;
+    explore(|harness| async move {
+        let engine = harness.engine().await;
         let id = create(&engine, call("ask-briefly")).await;
-        stage.trouble(2);
-        crate::input::until_nothing_is_asked(&stage, id).await;
+        harness.fail_writes(2);
+        crate::input::until_no_input_is_awaited(&harness, id).await;
         while engine.request_cancel(&ada(), id).await.is_err() {}
-        stage.curtain([engine]).await;
+        harness.finish([engine]).await;
     });
 }
 
 #[test]
 fn a_creation_with_a_lost_reply_leaves_a_running_task_or_none() {
-    explore(|stage| async move {
-        let engine = stage.engine().await;
-        stage.trouble(2);
+    explore(|harness| async move {
+        let engine = harness.engine().await;
+        harness.fail_writes(2);
         let created = engine.create(call("step")).await;
         if let Ok(created) = created {
             let settled = waiter(&engine, created.task().id).await.unwrap().unwrap();
             assert_eq!(settled.body.as_ref(), done().body());
         }
-        stage.curtain([engine]).await;
-        assert!(stage.tools.starts() <= 1);
+        harness.finish([engine]).await;
+        assert!(harness.tools.starts() <= 1);
     });
 }
 
 #[test]
 fn a_keyed_creation_with_a_lost_reply_can_be_repeated() {
-    explore(|stage| async move {
-        let engine = stage.engine().await;
-        stage.trouble(2);
+    explore(|harness| async move {
+        let engine = harness.engine().await;
+        harness.fail_writes(2);
         let mut keyed = call("step");
         keyed.request_key = Some("k".into());
         let created = loop {
@@ -118,16 +118,16 @@ fn a_keyed_creation_with_a_lost_reply_can_be_repeated() {
         };
         let settled = waiter(&engine, created.task().id).await.unwrap().unwrap();
         assert_eq!(settled.body.as_ref(), done().body());
-        stage.curtain([engine]).await;
-        assert_eq!(stage.tools.starts(), 1);
+        harness.finish([engine]).await;
+        assert_eq!(harness.tools.starts(), 1);
     });
 }
 
 #[test]
 fn a_promotion_with_a_lost_reply_leaves_one_call() {
-    explore(|stage| async move {
-        let engine = stage.engine().await;
-        stage.trouble(3);
+    explore(|harness| async move {
+        let engine = harness.engine().await;
+        harness.fail_writes(3);
         let mut running = engine.start(call("step")).unwrap();
         let id = running.id();
         let promoted = loop {
@@ -144,44 +144,44 @@ fn a_promotion_with_a_lost_reply_leaves_one_call() {
             }
             Promotion::Finished(outcome) => assert_eq!(outcome, done()),
         }
-        stage.curtain([engine]).await;
-        let kept = stage.store.usage(&owner()).await.unwrap();
+        harness.finish([engine]).await;
+        let kept = harness.store.usage(&owner()).await.unwrap();
         assert_eq!(kept.open, 0);
     });
 }
 
 #[test]
 fn a_takeover_with_a_lost_reply_is_completed() {
-    explore(|stage| async move {
-        let old = stage.engine().await;
+    explore(|harness| async move {
+        let old = harness.engine().await;
         let id = create(&old, repeatable("step")).await;
-        let one = stage.engine().await;
-        stage.trouble(2);
-        stage.store.leave(old.node()).await.unwrap();
+        let one = harness.engine().await;
+        harness.fail_writes(2);
+        harness.store.leave(old.node()).await.unwrap();
         let waiters = [waiter(&old, id), waiter(&one, id)];
         for waiter in waiters {
             assert!(is_whole(&waiter.await.unwrap().unwrap()));
         }
-        stage.curtain([old, one]).await;
+        harness.finish([old, one]).await;
     });
 }
 
 #[test]
 fn a_removal_with_a_lost_reply_answers_every_waiter() {
-    explore(|stage| async move {
-        let engine = stage.engine().await;
+    explore(|harness| async move {
+        let engine = harness.engine().await;
         let mut short = call("linger");
         short.ttl_ms = Some(1_000);
         let id = create(&engine, short).await;
-        stage.trouble(2);
+        harness.fail_writes(2);
         let waiter = waiter(&engine, id);
-        let clock = stage.clock.clone();
+        let clock = harness.clock.clone();
         let time = spawn(async move { clock.advance(1_000) });
         assert!(waiter.await.unwrap().is_err());
         time.await.unwrap();
-        while stage.snapshot(id).await.is_some() {
+        while harness.snapshot(id).await.is_some() {
             yield_now().await;
         }
-        stage.curtain([engine]).await;
+        harness.finish([engine]).await;
     });
 }

@@ -8,13 +8,13 @@ use crate::tools::done;
 
 #[test]
 fn of_two_remaining_nodes_one_takes_over_and_fences_the_old() {
-    explore(|stage| async move {
-        let old = stage.engine().await;
+    explore(|harness| async move {
+        let old = harness.engine().await;
         let id = create(&old, repeatable("step")).await;
-        let (one, two) = (stage.engine().await, stage.engine().await);
+        let (one, two) = (harness.engine().await, harness.engine().await);
         let waiters = [waiter(&old, id), waiter(&one, id), waiter(&two, id)];
         // As if its lease had expired. The node does not know it.
-        stage.store.leave(old.node()).await.unwrap();
+        harness.store.leave(old.node()).await.unwrap();
         let mut seen = Vec::new();
         for waiter in waiters {
             let settled = waiter.await.unwrap().unwrap();
@@ -23,69 +23,69 @@ fn of_two_remaining_nodes_one_takes_over_and_fences_the_old() {
         }
         assert!(seen.iter().all(|settled| *settled == seen[0]));
         assert_eq!(seen[0].summary.ending, Ending::Result);
-        stage.curtain([old, one, two]).await;
+        harness.finish([old, one, two]).await;
     });
 }
 
 #[test]
 fn work_that_may_not_rerun_ends_once_despite_its_old_node() {
-    explore(|stage| async move {
-        let old = stage.engine().await;
+    explore(|harness| async move {
+        let old = harness.engine().await;
         let id = create(&old, call("talk")).await;
-        let (one, two) = (stage.engine().await, stage.engine().await);
+        let (one, two) = (harness.engine().await, harness.engine().await);
         let waiters = [waiter(&old, id), waiter(&two, id)];
-        stage.store.leave(old.node()).await.unwrap();
+        harness.store.leave(old.node()).await.unwrap();
         let mut seen = Vec::new();
         for waiter in waiters {
             seen.push(waiter.await.unwrap().unwrap());
         }
         assert_eq!(seen[0], seen[1]);
-        stage.curtain([old, one, two]).await;
-        assert_eq!(stage.tools.starts(), 1);
+        harness.finish([old, one, two]).await;
+        assert_eq!(harness.tools.starts(), 1);
     });
 }
 
 #[test]
 fn a_cancel_reaches_the_work_during_a_takeover() {
-    explore(|stage| async move {
-        let old = stage.engine().await;
+    explore(|harness| async move {
+        let old = harness.engine().await;
         let id = create(&old, repeatable("linger")).await;
-        let one = stage.engine().await;
+        let one = harness.engine().await;
         let cancel = spawn({
             let one = one.clone();
             async move { one.cancel_now(&ada(), id).await }
         });
-        stage.store.leave(old.node()).await.unwrap();
+        harness.store.leave(old.node()).await.unwrap();
         let _ = cancel.await.unwrap().unwrap();
-        stage.curtain([old, one]).await;
+        harness.finish([old, one]).await;
     });
 }
 
 #[test]
 fn a_plain_call_continues_when_its_node_is_declared_lost() {
-    explore(|stage| async move {
-        let old = stage.engine().await;
+    explore(|harness| async move {
+        let old = harness.engine().await;
         let mut running = old.start(call("step")).unwrap();
-        stage.store.leave(old.node()).await.unwrap();
+        harness.store.leave(old.node()).await.unwrap();
         assert_eq!(running.outcome().await, done());
         drop(running);
-        stage.curtain([old]).await;
+        harness.finish([old]).await;
     });
 }
 
 #[test]
 fn an_input_response_reaches_the_work_during_a_takeover() {
-    explore(|stage| async move {
-        let old = stage.engine().await;
+    explore(|harness| async move {
+        let old = harness.engine().await;
         let id = create(&old, call("attach-and-ask")).await;
-        let (one, two) = (stage.engine().await, stage.engine().await);
+        let (one, two) = (harness.engine().await, harness.engine().await);
         let answerer = spawn({
             let two = two.clone();
             async move { answer_first(&two, id).await }
         });
-        stage.store.leave(old.node()).await.unwrap();
+        harness.store.leave(old.node()).await.unwrap();
         answerer.await.unwrap();
         assert!(is_whole(&waiter(&two, id).await.unwrap().unwrap()));
-        stage.curtain([old, one, two]).await;
+        harness.finish([old, one, two]).await;
     });
 }

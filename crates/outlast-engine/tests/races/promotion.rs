@@ -4,13 +4,13 @@
 use outlast_engine::engine::Promotion;
 use shuttle::future::{spawn, yield_now};
 
-use crate::harness::{Stage, ada, answer_first, call, explore, owner, waiter};
+use crate::harness::{Harness, ada, answer_first, call, explore, owner, waiter};
 use crate::tools::{done, some_steps};
 
 #[test]
 fn a_call_that_ends_while_it_is_stored_is_answered_once() {
-    explore(|stage| async move {
-        let engine = stage.engine().await;
+    explore(|harness| async move {
+        let engine = harness.engine().await;
         let running = engine.start(call("step")).unwrap();
         let id = running.id();
         match running.promote().await.map_err(|(_, error)| error).unwrap() {
@@ -23,15 +23,15 @@ fn a_call_that_ends_while_it_is_stored_is_answered_once() {
                 assert_eq!(engine.usage(&owner()).await.unwrap().retained, 0);
             }
         }
-        stage.curtain([engine]).await;
-        assert_eq!(stage.tools.starts(), 1);
+        harness.finish([engine]).await;
+        assert_eq!(harness.tools.starts(), 1);
     });
 }
 
 #[test]
 fn a_dropped_promotion_leaves_a_task_that_ends_or_nothing() {
-    explore(|stage| async move {
-        let engine = stage.engine().await;
+    explore(|harness| async move {
+        let engine = harness.engine().await;
         let running = engine.start(call("step")).unwrap();
         let leaving = spawn(async move {
             tokio::select! {
@@ -41,14 +41,14 @@ fn a_dropped_promotion_leaves_a_task_that_ends_or_nothing() {
             }
         });
         leaving.await.unwrap();
-        stage.curtain([engine]).await;
+        harness.finish([engine]).await;
     });
 }
 
 #[test]
 fn a_dropped_plain_call_leaves_nothing() {
-    explore(|stage| async move {
-        let engine = stage.engine().await;
+    explore(|harness| async move {
+        let engine = harness.engine().await;
         let mut running = engine.start(call("talk")).unwrap();
         let leaving = spawn(async move {
             tokio::select! {
@@ -58,15 +58,15 @@ fn a_dropped_plain_call_leaves_nothing() {
             }
         });
         leaving.await.unwrap();
-        stage.curtain([engine]).await;
-        assert!(stage.store_is_empty().await);
+        harness.finish([engine]).await;
+        assert!(harness.store_is_empty().await);
     });
 }
 
 #[test]
 fn a_call_found_while_it_is_stored_can_be_awaited() {
-    explore(|stage| async move {
-        let engine = stage.engine().await;
+    explore(|harness| async move {
+        let engine = harness.engine().await;
         let running = engine.start(call("step")).unwrap();
         let id = running.id();
         let finder = spawn({
@@ -81,14 +81,14 @@ fn a_call_found_while_it_is_stored_can_be_awaited() {
         });
         let _ = running.promote().await.map_err(|(_, error)| error).unwrap();
         finder.await.unwrap();
-        stage.curtain([engine]).await;
+        harness.finish([engine]).await;
     });
 }
 
 #[test]
 fn a_call_found_while_it_is_stored_can_be_changed() {
-    explore(|stage| async move {
-        let engine = stage.engine().await;
+    explore(|harness| async move {
+        let engine = harness.engine().await;
         let running = engine.start(call("step")).unwrap();
         let id = running.id();
         let finder = spawn({
@@ -100,14 +100,14 @@ fn a_call_found_while_it_is_stored_can_be_changed() {
         });
         let _ = running.promote().await.map_err(|(_, error)| error).unwrap();
         finder.await.unwrap();
-        stage.curtain([engine]).await;
+        harness.finish([engine]).await;
     });
 }
 
 #[test]
 fn an_input_request_survives_the_promotion_of_its_call() {
-    explore(|stage| async move {
-        let engine = stage.engine().await;
+    explore(|harness| async move {
+        let engine = harness.engine().await;
         let running = engine.start(call("ask")).unwrap();
         let id = running.id();
         let promoted = running.promote().await.map_err(|(_, error)| error).unwrap();
@@ -115,11 +115,11 @@ fn an_input_request_survives_the_promotion_of_its_call() {
         answer_first(&engine, id).await;
         let settled = waiter(&engine, id).await.unwrap().unwrap();
         assert!(settled.body.is_some());
-        stage.curtain([engine]).await;
+        harness.finish([engine]).await;
     });
 }
 
-impl Stage {
+impl Harness {
     async fn store_is_empty(&self) -> bool {
         use outlast_engine::Store;
         yield_now().await;

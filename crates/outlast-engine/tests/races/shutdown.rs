@@ -9,9 +9,9 @@ use crate::harness::{ada, call, create, explore, is_whole, repeatable, waiter};
 
 #[test]
 fn a_task_created_while_its_node_leaves_is_finished_by_another() {
-    explore(|stage| async move {
-        let leaving = stage.engine().await;
-        let staying = stage.engine().await;
+    explore(|harness| async move {
+        let leaving = harness.engine().await;
+        let staying = harness.engine().await;
         let creator = spawn({
             let leaving = leaving.clone();
             async move { leaving.create(repeatable("step")).await }
@@ -26,16 +26,16 @@ fn a_task_created_while_its_node_leaves_is_finished_by_another() {
             }
             Err(error) => assert_eq!(error, EngineError::Closing),
         }
-        stage.curtain([staying]).await;
+        harness.finish([staying]).await;
         assert_eq!((leaving.running(), leaving.subscribers()), (0, 0));
     });
 }
 
 #[test]
 fn a_waiter_at_a_leaving_node_is_answered() {
-    explore(|stage| async move {
-        let leaving = stage.engine().await;
-        let staying = stage.engine().await;
+    explore(|harness| async move {
+        let leaving = harness.engine().await;
+        let staying = harness.engine().await;
         let id = create(&leaving, call("step")).await;
         let here = waiter(&leaving, id);
         let there = waiter(&staying, id);
@@ -59,15 +59,15 @@ fn a_waiter_at_a_leaving_node_is_answered() {
         }
         assert!(is_whole(&there.await.unwrap().unwrap()));
         watcher.await.unwrap();
-        stage.curtain([staying]).await;
+        harness.finish([staying]).await;
         assert_eq!((leaving.running(), leaving.subscribers()), (0, 0));
     });
 }
 
 #[test]
 fn a_plain_call_is_answered_whenever_its_engine_ends() {
-    explore(|stage| async move {
-        let leaving = stage.engine().await;
+    explore(|harness| async move {
+        let leaving = harness.engine().await;
         let caller = spawn({
             let leaving = leaving.clone();
             async move {
@@ -81,6 +81,6 @@ fn a_plain_call_is_answered_whenever_its_engine_ends() {
         caller.await.unwrap();
         closing.await.unwrap().unwrap();
         assert_eq!((leaving.running(), leaving.subscribers()), (0, 0));
-        stage.curtain([]).await;
+        harness.finish([]).await;
     });
 }

@@ -17,7 +17,7 @@ use shuttle::rand::Rng;
 pub(crate) struct Tools {
     started: Mutex<HashMap<(TaskId, Attempt), usize>>,
     /// How many input requests were withdrawn.
-    pub(crate) given_up: Mutex<usize>,
+    pub(crate) withdrawn: Mutex<usize>,
 }
 
 impl Tools {
@@ -75,7 +75,7 @@ impl Runner for Tools {
                     answer = cx.request_input(form()) => drop(answer),
                     () = some_steps() => {}
                 }
-                *self.given_up.lock().unwrap() += 1;
+                *self.withdrawn.lock().unwrap() += 1;
                 cx.cancelled().await;
                 Outcome::Cancelled
             }

@@ -10,8 +10,8 @@ use crate::tools::some_steps;
 
 #[test]
 fn a_watcher_sees_a_task_go_forward_to_its_end() {
-    explore(|stage| async move {
-        let engine = stage.engine().await;
+    explore(|harness| async move {
+        let engine = harness.engine().await;
         let id = create(&engine, call("talk")).await;
         let staying = spawn({
             let engine = engine.clone();
@@ -45,14 +45,14 @@ fn a_watcher_sees_a_task_go_forward_to_its_end() {
         });
         staying.await.unwrap();
         leaving.await.unwrap();
-        stage.curtain([engine]).await;
+        harness.finish([engine]).await;
     });
 }
 
 #[test]
 fn status_texts_are_stored_in_their_order() {
-    explore(|stage| async move {
-        let engine = stage.engine().await;
+    explore(|harness| async move {
+        let engine = harness.engine().await;
         let id = create(&engine, call("count")).await;
         let mut watch = engine.watch(&ada(), id).await.unwrap();
         // A change of the task makes its writers retry.
@@ -76,14 +76,14 @@ fn status_texts_are_stored_in_their_order() {
         }
         changing.await.unwrap();
         drop(watch);
-        stage.curtain([engine]).await;
+        harness.finish([engine]).await;
     });
 }
 
 #[test]
 fn the_last_event_of_a_watcher_is_the_newest() {
-    explore(|stage| async move {
-        let engine = stage.engine().await;
+    explore(|harness| async move {
+        let engine = harness.engine().await;
         let id = create(&engine, call("linger")).await;
         let mut watch = engine.watch(&ada(), id).await.unwrap();
         let changes = [2_000, 3_000].map(|ttl| {
@@ -102,6 +102,6 @@ fn the_last_event_of_a_watcher_is_the_newest() {
         }
         assert_eq!(last, ended);
         drop(watch);
-        stage.curtain([engine]).await;
+        harness.finish([engine]).await;
     });
 }

@@ -67,7 +67,10 @@ impl Loaded {
         self.wait_for(before.len() + 100);
         let store = copy.open().await;
         for id in &before {
-            assert!(fixtures::shown(&store, *id).await.is_some(), "{id} is lost");
+            assert!(
+                fixtures::snapshot(&store, *id).await.is_some(),
+                "{id} is lost"
+            );
         }
         fixtures::stored(&store, fixtures::task(10_000_000)).await;
     }
@@ -152,7 +155,7 @@ async fn a_backup_replaces_an_existing_file_only_on_request() {
     ));
     let copied = Sqlite::open(&copy, SqliteOptions::default()).await.unwrap();
     let copied: Arc<dyn outlast_engine::Store> = Arc::new(copied);
-    assert!(fixtures::shown(&copied, fixtures::id(1)).await.is_some());
+    assert!(fixtures::snapshot(&copied, fixtures::id(1)).await.is_some());
     let refused = backup(
         folder.file("none.db"),
         folder.file("two.db"),

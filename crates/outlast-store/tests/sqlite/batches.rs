@@ -105,7 +105,7 @@ async fn large_removals_are_split_into_batches() {
         all.push((fixtures::id(n), outlast_engine::Revision(1)));
     }
     let before = probe.commits();
-    let gone = store.remove(fixtures::HERE, all).await.unwrap();
+    let gone = store.remove(fixtures::NODE_A, all).await.unwrap();
     assert_eq!(gone.len(), 1_000);
     assert_eq!(probe.commits() - before, 4, "256 rows to a commit");
     assert_eq!(folder.query::<u32>("SELECT count(*) FROM tasks"), 0);

@@ -114,7 +114,7 @@ impl Acknowledged {
     async fn check(&self, folder: &StoreFolder) {
         let store = folder.open().await;
         for (id, revision) in &self.0 {
-            let found = fixtures::shown(&store, *id).await;
+            let found = fixtures::snapshot(&store, *id).await;
             let found = found.expect("a confirmed task is there");
             assert!(found.revision().0 >= *revision, "{id}");
         }
@@ -127,7 +127,7 @@ impl Acknowledged {
             assert_eq!(body, Some(fixtures::raw(&format!("\"{}\"", task.id()))));
         }
         let all = all.tasks.iter().map(|task| (task.id(), task.revision()));
-        let gone = store.remove(fixtures::HERE, all.collect()).await.unwrap();
+        let gone = store.remove(fixtures::NODE_A, all.collect()).await.unwrap();
         assert!(gone.len() >= self.0.len());
         store.close().await.unwrap();
     }

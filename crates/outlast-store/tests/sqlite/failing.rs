@@ -35,11 +35,11 @@ async fn a_failed_commit_is_unavailable_and_the_store_recovers() {
     )));
     assert!(is_unavailable(&insert.await));
     assert!(matches!(*store.health().borrow(), Health::Down(_)));
-    assert_eq!(fixtures::shown(&store, fixtures::id(2)).await, None);
+    assert_eq!(fixtures::snapshot(&store, fixtures::id(2)).await, None);
     let meanwhile = store.insert(fixtures::insertion(fixtures::task(3))).await;
     assert!(is_unavailable(&meanwhile), "down for all callers");
     assert!(
-        fixtures::shown(&store, kept.id).await.is_some(),
+        fixtures::snapshot(&store, kept.id).await.is_some(),
         "reads go on"
     );
 
@@ -76,7 +76,7 @@ async fn an_unacknowledged_insertion_is_undone() {
 
     recovered(&store).await;
     assert_eq!(folder.query::<u32>("SELECT count(*) FROM tasks"), 0);
-    assert_eq!(fixtures::shown(&store, fixtures::id(1)).await, None);
+    assert_eq!(fixtures::snapshot(&store, fixtures::id(1)).await, None);
     fixtures::stored(&store, fixtures::task_with_key(1, &fixtures::ada(), "k")).await;
 }
 
@@ -84,7 +84,7 @@ async fn an_unacknowledged_insertion_is_undone() {
 async fn an_unacknowledged_change_stays_if_the_file_has_it() {
     let folder = StoreFolder::new();
     let (probe, store) = sabotaged(&folder).await;
-    let mut feed = store.join(fixtures::HERE).await.unwrap();
+    let mut feed = store.join(fixtures::NODE_A).await.unwrap();
     let ending = fixtures::stored(&store, fixtures::task(1)).await;
     let leaving = fixtures::stored(&store, fixtures::task(2)).await;
 
@@ -95,9 +95,9 @@ async fn an_unacknowledged_change_stays_if_the_file_has_it() {
         fixtures::CREATED,
     );
     assert!(is_unavailable(&store.replace(end).await));
-    assert_eq!(fixtures::shown_open(&store, ending.id).await, ending);
+    assert_eq!(fixtures::open_snapshot(&store, ending.id).await, ending);
     recovered(&store).await;
-    assert!(fixtures::shown_ended(&store, ending.id).await.revision.0 == 2);
+    assert!(fixtures::ended_snapshot(&store, ending.id).await.revision.0 == 2);
     assert_eq!(
         fixtures::body(&store, ending.id).await,
         Some(fixtures::raw("7"))
@@ -109,10 +109,10 @@ async fn an_unacknowledged_change_stays_if_the_file_has_it() {
     );
 
     probe.fail(FailPoint::AfterCommit, DiskFailure::SyncError);
-    let gone = store.remove(fixtures::HERE, vec![(leaving.id, leaving.revision)]);
+    let gone = store.remove(fixtures::NODE_A, vec![(leaving.id, leaving.revision)]);
     assert!(is_unavailable(&gone.await));
     recovered(&store).await;
-    assert_eq!(fixtures::shown(&store, leaving.id).await, None);
+    assert_eq!(fixtures::snapshot(&store, leaving.id).await, None);
     assert_eq!(feed.recv().await, Some(StoreEvent::TaskChanged(leaving.id)));
     let usage = store.usage(&fixtures::ada()).await.unwrap();
     assert_eq!((usage.open, usage.retained), (0, 1));
@@ -131,7 +131,7 @@ async fn a_change_that_did_not_reach_the_file_is_undone() {
     );
     assert!(is_unavailable(&store.replace(end).await));
     recovered(&store).await;
-    assert_eq!(fixtures::shown_open(&store, task.id).await, task);
+    assert_eq!(fixtures::open_snapshot(&store, task.id).await, task);
     fixtures::ended(&store, &task, fixtures::result("8")).await;
     assert_eq!(
         fixtures::body(&store, task.id).await,
@@ -193,7 +193,7 @@ async fn a_task_whose_row_was_deleted_fails_alone() {
     assert_eq!(*store.health().borrow(), Health::Ready);
     // A task that is missing can be removed.
     fixtures::removed(&store, &lost).await;
-    assert_eq!(fixtures::shown(&store, lost.id).await, None);
+    assert_eq!(fixtures::snapshot(&store, lost.id).await, None);
 }
 
 #[tokio::test]

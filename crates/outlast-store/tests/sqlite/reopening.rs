@@ -56,9 +56,9 @@ async fn a_reopened_store_continues() {
     drop(store);
 
     let store = folder.open().await;
-    let claimed = store.claim(fixtures::THERE, 10).await.unwrap();
+    let claimed = store.claim(fixtures::NODE_B, 10).await.unwrap();
     assert_eq!(claimed.len(), 1, "its executor is gone");
-    let task = fixtures::changed(&store, &task, fixtures::take_over(fixtures::THERE)).await;
+    let task = fixtures::changed(&store, &task, fixtures::take_over(fixtures::NODE_B)).await;
     let task = fixtures::ended(&store, &task, fixtures::result("1")).await;
     drop(store);
 
@@ -183,7 +183,7 @@ async fn fill(store: &Arc<dyn Store>) -> Everything {
     for n in 0..80 {
         chatty = fixtures::changed(store, &chatty, fixtures::status(&chatty, &n.to_string())).await;
     }
-    let chatty = fixtures::changed(store, &chatty, fixtures::take_over(fixtures::THERE)).await;
+    let chatty = fixtures::changed(store, &chatty, fixtures::take_over(fixtures::NODE_B)).await;
     fixtures::ended(
         store,
         &chatty,

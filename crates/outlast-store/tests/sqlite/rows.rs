@@ -14,7 +14,7 @@ async fn the_end_moves_a_row_to_its_final_bucket() {
     let folder = StoreFolder::new();
     let store = folder.open().await;
     let lifetime = Lifetime::new(fixtures::TTL, TtlPolicy::KeepLive, None);
-    let task = fixtures::stored(&store, fixtures::task_living(1, lifetime)).await;
+    let task = fixtures::stored(&store, fixtures::task_with_lifetime(1, lifetime)).await;
     let first = bucket(&folder);
     assert_eq!(first, minutes(fixtures::CREATED.0 + fixtures::TTL));
 
@@ -83,7 +83,7 @@ async fn consecutive_tasks_do_not_share_wrong_values() {
         if differs(2) {
             new.owner = fixtures::bob();
             new.poll_interval_ms = 250;
-            new.executor = fixtures::THERE;
+            new.executor = fixtures::NODE_B;
             new.lifetime = Lifetime::new(2 * fixtures::TTL, TtlPolicy::Strict, None);
         }
         let task = fixtures::stored(&store, Task::new(new, fixtures::CREATED)).await;
@@ -176,7 +176,7 @@ async fn a_history_is_read_as_it_was_written() {
     let folder = StoreFolder::new();
     let store = folder.open().await;
     let lifetime = Lifetime::new(fixtures::TTL, TtlPolicy::KeepLive, Some(fixtures::TTL));
-    let mut task = fixtures::stored(&store, fixtures::task_living(1, lifetime)).await;
+    let mut task = fixtures::stored(&store, fixtures::task_with_lifetime(1, lifetime)).await;
     for page in 0..2 {
         task = fixtures::changed(&store, &task, fixtures::status(&task, &page.to_string())).await;
     }

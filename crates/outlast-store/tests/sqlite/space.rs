@@ -64,7 +64,7 @@ async fn a_file_at_its_limit_refuses_new_tasks_and_finishes_old_ones() {
         ended.push(fixtures::ended(&store, task, fixtures::result("1")).await);
     }
     let gone = ended.iter().map(|task| (task.id, task.revision)).collect();
-    let gone = store.remove(fixtures::HERE, gone).await.unwrap();
+    let gone = store.remove(fixtures::NODE_A, gone).await.unwrap();
     assert_eq!(gone.len(), open.len());
     recovered(&store).await;
     assert_eq!(fill(&store).await.len(), open.len(), "all room is back");
@@ -97,7 +97,7 @@ async fn a_file_past_its_limit_loses_nothing_and_makes_room_by_removal() {
     assert!(matches!(refused, StoreError::Unavailable(_)), "{refused}");
     let stuck = &open[finished.len()];
     assert_eq!(
-        fixtures::shown_open(&store, stuck.id).await,
+        fixtures::open_snapshot(&store, stuck.id).await,
         *stuck,
         "nothing is lost"
     );
@@ -114,9 +114,9 @@ async fn a_file_past_its_limit_loses_nothing_and_makes_room_by_removal() {
         .iter()
         .map(|task| (task.id, task.revision))
         .collect();
-    let (_, gone) = tokio::join!(store.replace(end()), store.remove(fixtures::HERE, gone));
+    let (_, gone) = tokio::join!(store.replace(end()), store.remove(fixtures::NODE_A, gone));
     assert_eq!(gone.unwrap().len(), finished.len());
-    if fixtures::shown(&store, stuck.id)
+    if fixtures::snapshot(&store, stuck.id)
         .await
         .unwrap()
         .ending()

@@ -320,7 +320,7 @@ impl Worker {
             requests.push(self.notes.asked(vec![change]));
         }
         let names = tasks.iter().map(|task| (task.id, task.revision)).collect();
-        let gone = self.store.remove(fixtures::HERE, names).await;
+        let gone = self.store.remove(fixtures::NODE_A, names).await;
         assert_eq!(gone.expect("the store is open").len(), tasks.len());
         for request in requests {
             self.notes.acknowledged(request);

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
 
-use super::scripts::{Event, QUESTIONS, life};
+use super::scripts::{Event, MAX_INPUT_REQUESTS, history};
 use crate::id::InputKey;
 use crate::input::InputResponse;
 use crate::task::{State, Task};
@@ -63,8 +63,8 @@ proptest! {
     // until it is confirmed and dropped at the end. A re-run withdraws the input requests and never
     // frees their keys. A re-attachment keeps everything.
     #[test]
-    fn input_requests_and_responses_match_the_model(life in life()) {
-        for event in &life {
+    fn input_requests_and_responses_match_the_model(history in history()) {
+        for event in &history {
             let Some((before, next)) = event.stored() else { continue };
             let mut expected = Model::of(before).after(&event.command);
             if next.state.ending().is_some() {
@@ -77,19 +77,19 @@ proptest! {
 
     // V2-UPD-5, V2-UPD-6.
     #[test]
-    fn an_input_key_is_used_once(life in life()) {
+    fn an_input_key_is_used_once(history in history()) {
         let mut used = BTreeSet::new();
-        for event in life.iter().filter(|event| event.stored().is_some()) {
+        for event in history.iter().filter(|event| event.stored().is_some()) {
             if let Command::RequestInput { key, .. } = &event.command {
                 prop_assert!(used.insert(key.clone()), "{} was used twice", key);
             }
         }
-        prop_assert!(used.len() <= QUESTIONS);
+        prop_assert!(used.len() <= MAX_INPUT_REQUESTS);
     }
 
     #[test]
-    fn a_task_awaits_input_exactly_while_a_request_is_open(life in life()) {
-        for (_, next) in life.iter().filter_map(Event::stored) {
+    fn a_task_awaits_input_exactly_while_a_request_is_open(history in history()) {
+        for (_, next) in history.iter().filter_map(Event::stored) {
             match &next.state {
                 State::AwaitingInput(outstanding) => prop_assert!(outstanding.iter().len() > 0),
                 State::Working | State::Ended(_) => prop_assert_eq!(next.outstanding(), None),
@@ -101,15 +101,15 @@ proptest! {
 
     // P6: the runner receives every stored input response.
     #[test]
-    fn every_stored_input_response_is_delivered(life in life()) {
-        for event in &life {
-            let (Ok(step), Some((before, next))) = (&event.told, event.stored()) else { continue };
+    fn every_stored_input_response_is_delivered(history in history()) {
+        for event in &history {
+            let (Ok(step), Some((before, next))) = (&event.reply, event.stored()) else { continue };
             let new = next.input.responses.keys().filter(|key| !before.input.responses.contains_key(*key));
-            let told = step.effects.iter().filter_map(|effect| match effect {
+            let reply = step.effects.iter().filter_map(|effect| match effect {
                 Effect::Deliver(key) => Some(key),
                 _ => None,
             });
-            prop_assert_eq!(new.collect::<BTreeSet<_>>(), told.collect::<BTreeSet<_>>());
+            prop_assert_eq!(new.collect::<BTreeSet<_>>(), reply.collect::<BTreeSet<_>>());
         }
     }
 }

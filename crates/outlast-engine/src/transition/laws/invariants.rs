@@ -6,7 +6,7 @@ use std::sync::Arc;
 use proptest::prelude::*;
 use proptest::sample::subsequence;
 
-use super::scripts::{life, outcome};
+use super::scripts::{history, outcome};
 use crate::laws::fixtures;
 use crate::outcome::{Ending, Outcome};
 use crate::store::TaskSummary;
@@ -16,9 +16,9 @@ use crate::transition::{Command, Effect, Next, Refused};
 proptest! {
     // V1-LIFE-3, V2-LIFE-6, V2-CANCEL-8, P2.
     #[test]
-    fn an_ended_task_is_only_extended_or_removed(life in life()) {
-        for event in life.iter().filter(|event| event.before.state.ending().is_some()) {
-            match (&event.command, &event.told) {
+    fn an_ended_task_is_only_extended_or_removed(history in history()) {
+        for event in history.iter().filter(|event| event.before.state.ending().is_some()) {
+            match (&event.command, &event.reply) {
                 (_, Err(_)) => {}
                 (Command::Due, Ok(step)) => prop_assert_eq!(&step.next, &Next::Removed),
                 (Command::Extend { .. }, Ok(step)) => {
@@ -37,11 +37,11 @@ proptest! {
     // V1-LIFE-1, V1-LIFE-2, V2-LIFE-1, S0-31: every transition has its commands, and there are no
     // others.
     #[test]
-    fn only_the_transitions_of_the_table_occur(life in life()) {
+    fn only_the_transitions_of_the_table_occur(history in history()) {
         use Command::{
             CancelNow, Claim, Due, End, Extend, ProvideInput, RequestInput, WithdrawInput,
         };
-        for event in &life {
+        for event in &history {
             let Some((before, next)) = event.stored() else { continue };
             let command = &event.command;
             let allowed = match (&before.state, &next.state) {
@@ -67,16 +67,16 @@ proptest! {
     }
 
     #[test]
-    fn revision_grows_by_one_with_every_stored_step(life in life()) {
-        for (before, next) in life.iter().filter_map(|event| event.stored()) {
+    fn revision_grows_by_one_with_every_stored_step(history in history()) {
+        for (before, next) in history.iter().filter_map(|event| event.stored()) {
             prop_assert_eq!(next.revision.0, before.revision.0 + 1);
         }
     }
 
     // V1-LIFE-9.
     #[test]
-    fn updated_never_goes_back(life in life()) {
-        for event in &life {
+    fn updated_never_goes_back(history in history()) {
+        for event in &history {
             let Some((before, next)) = event.stored() else { continue };
             prop_assert!(next.updated >= next.created);
             prop_assert_eq!(next.updated, before.updated.max(event.now));
@@ -84,8 +84,8 @@ proptest! {
     }
 
     #[test]
-    fn the_identity_of_a_task_never_changes(life in life()) {
-        for (before, next) in life.iter().filter_map(|event| event.stored()) {
+    fn the_identity_of_a_task_never_changes(history in history()) {
+        for (before, next) in history.iter().filter_map(|event| event.stored()) {
             prop_assert_eq!(next.id, before.id);
             prop_assert_eq!(&next.owner, &before.owner);
             prop_assert_eq!(&next.origin, &before.origin);
@@ -97,8 +97,8 @@ proptest! {
 
     // P2, P5: the attempt number refuses writes of an old executor.
     #[test]
-    fn another_attempt_is_refused(life in life()) {
-        for event in &life {
+    fn another_attempt_is_refused(history in history()) {
+        for event in &history {
             let (Some(given), before) = (event.command.attempt(), &event.before) else { continue };
             if given == before.attempt {
                 continue;
@@ -108,13 +108,13 @@ proptest! {
                 () if before.state.ending().is_some() => Refused::AlreadyEnded,
                 () => Refused::Superseded { given, current: before.attempt },
             };
-            prop_assert_eq!(&event.told, &Err(refused));
+            prop_assert_eq!(&event.reply, &Err(refused));
         }
     }
 
     #[test]
-    fn attempt_grows_only_with_a_takeover(life in life()) {
-        for event in &life {
+    fn attempt_grows_only_with_a_takeover(history in history()) {
+        for event in &history {
             let Some((before, next)) = event.stored() else { continue };
             let taken_over = matches!(event.command, Command::Claim { .. });
             prop_assert_eq!(next.attempt.0, before.attempt.0 + u32::from(taken_over));
@@ -123,9 +123,9 @@ proptest! {
     }
 
     #[test]
-    fn a_body_comes_only_with_the_end(life in life()) {
-        for event in &life {
-            let Ok(step) = &event.told else { continue };
+    fn a_body_comes_only_with_the_end(history in history()) {
+        for event in &history {
+            let Ok(step) = &event.reply else { continue };
             let Next::Stored(next, body) = &step.next else { continue };
             let ends = event.before.state.ending().is_none() && next.state.ending().is_some();
             let cancelled = next.state.ending() == Some(Ending::Cancelled);
@@ -135,9 +135,9 @@ proptest! {
 
     // P6: an engine that only reads the stored task performs at least the effects of the step.
     #[test]
-    fn effects_follow_from_the_stored_state(life in life()) {
-        for event in &life {
-            let (Ok(step), Some((_, next))) = (&event.told, event.stored()) else { continue };
+    fn effects_follow_from_the_stored_state(history in history()) {
+        for event in &history {
+            let (Ok(step), Some((_, next))) = (&event.reply, event.stored()) else { continue };
             let implied = Effect::implied_by(next);
             for effect in step.effects.iter() {
                 prop_assert!(implied.contains(effect), "{:?} is not in {:?}", effect, implied);
@@ -146,9 +146,9 @@ proptest! {
     }
 
     #[test]
-    fn waiters_are_woken_at_the_end_and_the_work_stopped(life in life()) {
-        for event in &life {
-            let Ok(step) = &event.told else { continue };
+    fn waiters_are_woken_at_the_end_and_the_work_stopped(history in history()) {
+        for event in &history {
+            let Ok(step) = &event.reply else { continue };
             let over = match &step.next {
                 Next::Removed => true,
                 Next::Stored(next, _) => {
@@ -162,8 +162,8 @@ proptest! {
 
     // P8.
     #[test]
-    fn the_timeline_is_bounded_and_retains_its_first_entry(life in life()) {
-        for (before, next) in life.iter().filter_map(|event| event.stored()) {
+    fn the_timeline_is_bounded_and_retains_its_first_entry(history in history()) {
+        for (before, next) in history.iter().filter_map(|event| event.stored()) {
             let entries = &next.timeline.entries;
             prop_assert!(entries.len() <= Timeline::MAX_ENTRIES);
             prop_assert_eq!(&entries[0].event, &TimelineEvent::Created);
@@ -173,16 +173,16 @@ proptest! {
 
     // P11: a store can restore a task after any history.
     #[test]
-    fn every_stored_task_can_be_restored(life in life()) {
-        for (_, next) in life.iter().filter_map(|event| event.stored()) {
+    fn every_stored_task_can_be_restored(history in history()) {
+        for (_, next) in history.iter().filter_map(|event| event.stored()) {
             let restored = Task::restore((**next).clone());
             prop_assert_eq!(restored.as_ref(), Ok(next));
         }
     }
 
     #[test]
-    fn a_summary_agrees_with_its_task(life in life()) {
-        for (_, next) in life.iter().filter_map(|event| event.stored()) {
+    fn a_summary_agrees_with_its_task(history in history()) {
+        for (_, next) in history.iter().filter_map(|event| event.stored()) {
             let Some(summary) = TaskSummary::of(next) else {
                 prop_assert_eq!(next.state.ending(), None);
                 continue;

@@ -18,13 +18,13 @@ pub(super) struct Event {
     pub(super) before: Task,
     pub(super) command: Command,
     pub(super) now: Timestamp,
-    pub(super) told: Result<Step, Refused>,
+    pub(super) reply: Result<Step, Refused>,
 }
 
 impl Event {
     /// The task before and after, if the command was applied and did not remove it.
     pub(super) fn stored(&self) -> Option<(&Task, &Task)> {
-        match &self.told {
+        match &self.reply {
             Ok(Step {
                 next: Next::Stored(next, _),
                 ..
@@ -35,8 +35,8 @@ impl Event {
 }
 
 /// The events of one history, up to the removal of the task if there is one.
-pub(super) fn life() -> impl Strategy<Value = Vec<Event>> {
-    (lifetime(), vec((deed(), tick()), 0..60)).prop_map(|(lifetime, script)| {
+pub(super) fn history() -> impl Strategy<Value = Vec<Event>> {
+    (lifetime(), vec((action(), tick()), 0..60)).prop_map(|(lifetime, script)| {
         let mut task = Task::new(
             NewTask {
                 lifetime,
@@ -46,17 +46,17 @@ pub(super) fn life() -> impl Strategy<Value = Vec<Event>> {
         );
         let mut now = fixtures::CREATED;
         let mut events = Vec::new();
-        for (deed, tick) in script {
+        for (action, tick) in script {
             now = tick.after(now, &task);
-            let command = deed.by(&task, now);
-            let told = Arc::new(task.clone()).apply(command.clone(), now);
-            let next = told.as_ref().ok().map(|step| step.next.clone());
+            let command = action.by(&task, now);
+            let reply = Arc::new(task.clone()).apply(command.clone(), now);
+            let next = reply.as_ref().ok().map(|step| step.next.clone());
             let before = task.clone();
             events.push(Event {
                 before,
                 command,
                 now,
-                told,
+                reply,
             });
             match next {
                 Some(Next::Removed) => break,
@@ -77,16 +77,16 @@ pub(super) fn lifetime() -> impl Strategy<Value = Lifetime> {
 
 /// A command without the parts that depend on the task.
 #[derive(Clone, Debug)]
-pub(super) enum Deed {
-    Ask(u8, Voice),
-    Withdraw(u8, Voice),
+pub(super) enum Action {
+    Ask(u8, AttemptChoice),
+    Withdraw(u8, AttemptChoice),
     Answer(Vec<u8>),
-    Confirm(u8, Voice),
-    Status(u8, Voice),
-    Attach(Voice),
+    Confirm(u8, AttemptChoice),
+    Status(u8, AttemptChoice),
+    Attach(AttemptChoice),
     CancelNow,
     RequestCancel { after: u64 },
-    End(Outcome, Voice),
+    End(Outcome, AttemptChoice),
     Due,
     Extend { ttl: u64 },
     Claim(Takeover),
@@ -94,55 +94,55 @@ pub(super) enum Deed {
 
 /// Which attempt sends the command.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Voice {
+pub(super) enum AttemptChoice {
     Current,
     Earlier,
     Later,
 }
 
 /// The maximum number of input requests of a task here. It is smaller than the number of keys.
-pub(super) const QUESTIONS: usize = 8;
+pub(super) const MAX_INPUT_REQUESTS: usize = 8;
 
-impl Deed {
+impl Action {
     pub(super) fn by(self, task: &Task, now: Timestamp) -> Command {
-        let attempt = |voice| match voice {
-            Voice::Current => task.attempt,
-            Voice::Earlier => Attempt(task.attempt.0 - 1),
-            Voice::Later => task.attempt.next(),
+        let attempt = |attempt_choice| match attempt_choice {
+            AttemptChoice::Current => task.attempt,
+            AttemptChoice::Earlier => Attempt(task.attempt.0 - 1),
+            AttemptChoice::Later => task.attempt.next(),
         };
         match self {
-            Self::Ask(n, voice) => Command::RequestInput {
-                attempt: attempt(voice),
+            Self::Ask(n, attempt_choice) => Command::RequestInput {
+                attempt: attempt(attempt_choice),
                 key: key(n),
                 request: fixtures::input_request(),
-                limit: QUESTIONS,
+                limit: MAX_INPUT_REQUESTS,
             },
-            Self::Withdraw(n, voice) => Command::WithdrawInput {
-                attempt: attempt(voice),
+            Self::Withdraw(n, attempt_choice) => Command::WithdrawInput {
+                attempt: attempt(attempt_choice),
                 key: key(n),
             },
             Self::Answer(keys) => {
                 let answer = |n: u8| (key(n), fixtures::input_response(&n.to_string()));
                 Command::ProvideInput(keys.into_iter().map(answer).collect())
             }
-            Self::Confirm(n, voice) => Command::ConfirmInput {
-                attempt: attempt(voice),
+            Self::Confirm(n, attempt_choice) => Command::ConfirmInput {
+                attempt: attempt(attempt_choice),
                 key: key(n),
             },
-            Self::Status(n, voice) => Command::Status {
-                attempt: attempt(voice),
+            Self::Status(n, attempt_choice) => Command::Status {
+                attempt: attempt(attempt_choice),
                 message: format!("page {n}").into(),
             },
-            Self::Attach(voice) => Command::SaveResumeState {
-                attempt: attempt(voice),
+            Self::Attach(attempt_choice) => Command::SaveResumeState {
+                attempt: attempt(attempt_choice),
                 state: ResumeState(Arc::from(*b"handle")),
             },
             Self::CancelNow => Command::CancelNow,
             Self::RequestCancel { after } => Command::RequestCancel {
                 deadline: now.plus(after),
             },
-            Self::End(outcome, voice) => Command::End {
-                attempt: attempt(voice),
+            Self::End(outcome, attempt_choice) => Command::End {
+                attempt: attempt(attempt_choice),
                 outcome,
                 message: None,
             },
@@ -160,29 +160,29 @@ fn key(n: u8) -> InputKey {
     InputKey::new(format!("k{n}"))
 }
 
-fn deed() -> impl Strategy<Value = Deed> {
+fn action() -> impl Strategy<Value = Action> {
     let n = || 0u8..12;
     prop_oneof![
-        8 => (n(), voice()).prop_map(|(n, voice)| Deed::Ask(n, voice)),
-        3 => (n(), voice()).prop_map(|(n, voice)| Deed::Withdraw(n, voice)),
-        6 => vec(n(), 0..4).prop_map(Deed::Answer),
-        3 => (n(), voice()).prop_map(|(n, voice)| Deed::Confirm(n, voice)),
-        4 => (n(), voice()).prop_map(|(n, voice)| Deed::Status(n, voice)),
-        2 => voice().prop_map(Deed::Attach),
-        1 => Just(Deed::CancelNow),
-        2 => (0u64..9_000).prop_map(|after| Deed::RequestCancel { after }),
-        1 => (outcome(), voice()).prop_map(|(outcome, voice)| Deed::End(outcome, voice)),
-        6 => Just(Deed::Due),
-        2 => (1u64..30_000).prop_map(|ttl| Deed::Extend { ttl }),
-        2 => prop_oneof![Just(Takeover::Rerun), Just(Takeover::Reattach)].prop_map(Deed::Claim),
+        8 => (n(), attempt_choice()).prop_map(|(n, attempt_choice)| Action::Ask(n, attempt_choice)),
+        3 => (n(), attempt_choice()).prop_map(|(n, attempt_choice)| Action::Withdraw(n, attempt_choice)),
+        6 => vec(n(), 0..4).prop_map(Action::Answer),
+        3 => (n(), attempt_choice()).prop_map(|(n, attempt_choice)| Action::Confirm(n, attempt_choice)),
+        4 => (n(), attempt_choice()).prop_map(|(n, attempt_choice)| Action::Status(n, attempt_choice)),
+        2 => attempt_choice().prop_map(Action::Attach),
+        1 => Just(Action::CancelNow),
+        2 => (0u64..9_000).prop_map(|after| Action::RequestCancel { after }),
+        1 => (outcome(), attempt_choice()).prop_map(|(outcome, attempt_choice)| Action::End(outcome, attempt_choice)),
+        6 => Just(Action::Due),
+        2 => (1u64..30_000).prop_map(|ttl| Action::Extend { ttl }),
+        2 => prop_oneof![Just(Takeover::Rerun), Just(Takeover::Reattach)].prop_map(Action::Claim),
     ]
 }
 
-fn voice() -> impl Strategy<Value = Voice> {
+fn attempt_choice() -> impl Strategy<Value = AttemptChoice> {
     prop_oneof![
-        8 => Just(Voice::Current),
-        1 => Just(Voice::Earlier),
-        1 => Just(Voice::Later),
+        8 => Just(AttemptChoice::Current),
+        1 => Just(AttemptChoice::Earlier),
+        1 => Just(AttemptChoice::Later),
     ]
 }
 

@@ -10,14 +10,14 @@ use crate::task::{Lifetime, ResumeState, State, Task, TtlPolicy};
 use crate::transition::{Command, Next, Refused, Takeover};
 
 /// The expected result of a row.
-enum Then {
+enum Expected {
     Works,
     Waits,
     Ends(Ending),
     No(Refused),
 }
 
-use Then::{Ends, No, Waits, Works};
+use Expected::{Ends, No, Waits, Works};
 
 #[test]
 fn a_working_task() {
@@ -173,26 +173,26 @@ fn an_expired_task() {
         fixtures::task(1),
         after(&fixtures::task(1), Command::CancelNow),
     ] {
-        let told = Arc::new(task.clone()).apply(Command::Extend { ttl: 2 * TTL }, at);
+        let reply = Arc::new(task.clone()).apply(Command::Extend { ttl: 2 * TTL }, at);
         assert_eq!(
-            told,
+            reply,
             Err(Refused::Expired),
             "an expired task cannot be extended"
         );
-        let told = Arc::new(task).apply(Command::Due, at).expect("it is due");
-        assert_eq!(told.next, Next::Removed);
+        let reply = Arc::new(task).apply(Command::Due, at).expect("it is due");
+        assert_eq!(reply.next, Next::Removed);
     }
-    let told = Arc::new(fixtures::task_living(1, kept)).apply(Command::Due, at);
-    let Next::Stored(next, _) = told.expect("it is due").next else {
+    let reply = Arc::new(fixtures::task_with_lifetime(1, kept)).apply(Command::Due, at);
+    let Next::Stored(next, _) = reply.expect("it is due").next else {
         panic!("a running task is kept")
     };
     assert_eq!(next.lifetime.ttl_ms, 2 * TTL);
 }
 
-fn check<const N: usize>(task: &Task, rows: [(Command, Then); N]) {
+fn check<const N: usize>(task: &Task, rows: [(Command, Expected); N]) {
     for (command, then) in rows {
-        let told = Arc::new(task.clone()).apply(command.clone(), CREATED.plus(1));
-        let state = told.map(|step| match step.next {
+        let reply = Arc::new(task.clone()).apply(command.clone(), CREATED.plus(1));
+        let state = reply.map(|step| match step.next {
             Next::Stored(next, _) => next.state.clone(),
             Next::Removed => panic!("{command:?} removed a task before its time"),
         });
@@ -251,7 +251,7 @@ fn end(outcome: Outcome) -> Command {
 
 fn claim(how: Takeover) -> Command {
     Command::Claim {
-        executor: fixtures::THERE,
+        executor: fixtures::NODE_B,
         how,
     }
 }

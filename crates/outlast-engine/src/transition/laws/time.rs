@@ -5,7 +5,7 @@ use std::sync::Arc;
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-use super::scripts::{Event, life, lifetime};
+use super::scripts::{Event, history, lifetime};
 use crate::laws::fixtures::{self, CREATED};
 use crate::outcome::{Ending, ErrorCode};
 use crate::task::{Lifetime, Task, TtlPolicy};
@@ -14,8 +14,8 @@ use crate::transition::{Command, Next, Refused};
 proptest! {
     // V1-TTL-7, V1-TTL-9, V2-TTL-5, P3.
     #[test]
-    fn only_a_strict_open_task_expires_exactly_at_its_ttl(life in life()) {
-        for (_, next) in life.iter().filter_map(Event::stored) {
+    fn only_a_strict_open_task_expires_exactly_at_its_ttl(history in history()) {
+        for (_, next) in history.iter().filter_map(Event::stored) {
             let expiry = next.expires();
             prop_assert_eq!(expiry, next.created.plus(next.lifetime.ttl_ms));
             let just_before = outlast_wire::Timestamp(expiry.0 - 1);
@@ -27,23 +27,23 @@ proptest! {
 
     // V2-TTL-4, V2-TTL-7.
     #[test]
-    fn an_expired_task_can_only_be_removed(life in life()) {
-        for event in life.iter().filter(|event| event.before.is_expired(event.now)) {
-            match (&event.command, &event.told) {
-                (Command::Due, told) => {
-                    let removed = told.as_ref().is_ok_and(|step| step.next == Next::Removed);
-                    prop_assert!(removed, "{:?}", told);
+    fn an_expired_task_can_only_be_removed(history in history()) {
+        for event in history.iter().filter(|event| event.before.is_expired(event.now)) {
+            match (&event.command, &event.reply) {
+                (Command::Due, reply) => {
+                    let removed = reply.as_ref().is_ok_and(|step| step.next == Next::Removed);
+                    prop_assert!(removed, "{:?}", reply);
                 }
-                (_, told) => prop_assert_eq!(told, &Err(Refused::Expired)),
+                (_, reply) => prop_assert_eq!(reply, &Err(Refused::Expired)),
             }
         }
     }
 
     // P3: a task that has not expired is never removed.
     #[test]
-    fn a_task_that_has_not_expired_is_never_removed(life in life()) {
-        for event in &life {
-            if let Ok(step) = &event.told && step.next == Next::Removed {
+    fn a_task_that_has_not_expired_is_never_removed(history in history()) {
+        for event in &history {
+            if let Ok(step) = &event.reply && step.next == Next::Removed {
                 prop_assert!(event.before.is_expired(event.now));
                 prop_assert!(matches!(event.command, Command::Due));
             }
@@ -51,12 +51,12 @@ proptest! {
     }
 
     #[test]
-    fn a_task_is_due_from_its_deadline_on(life in life()) {
-        for event in life.iter().filter(|event| matches!(event.command, Command::Due)) {
+    fn a_task_is_due_from_its_deadline_on(history in history()) {
+        for event in history.iter().filter(|event| matches!(event.command, Command::Due)) {
             let comes = event.now >= event.before.due();
-            prop_assert_eq!(event.told.is_ok(), comes, "{:?}", event);
+            prop_assert_eq!(event.reply.is_ok(), comes, "{:?}", event);
             if !comes {
-                prop_assert_eq!(&event.told, &Err(Refused::NotDue));
+                prop_assert_eq!(&event.reply, &Err(Refused::NotDue));
             }
         }
     }
@@ -64,8 +64,8 @@ proptest! {
     // A due task is not due again immediately after it was handled, otherwise the engine would
     // loop.
     #[test]
-    fn a_handled_deadline_is_not_due_again(life in life()) {
-        for event in life.iter().filter(|event| matches!(event.command, Command::Due)) {
+    fn a_handled_deadline_is_not_due_again(history in history()) {
+        for event in history.iter().filter(|event| matches!(event.command, Command::Due)) {
             if let Some((_, next)) = event.stored() {
                 prop_assert!(next.due() > event.now, "{:?}", event);
             }
@@ -74,8 +74,8 @@ proptest! {
 
     // P3: with `KeepLive`, an outcome is stored for the granted TTL after the end.
     #[test]
-    fn a_kept_outcome_is_stored_for_the_granted_ttl(life in life()) {
-        for event in &life {
+    fn a_kept_outcome_is_stored_for_the_granted_ttl(history in history()) {
+        for event in &history {
             let Some((before, next)) = event.stored() else { continue };
             let ends = before.state.ending().is_none() && next.state.ending().is_some();
             match next.lifetime.ttl_policy {
@@ -92,8 +92,8 @@ proptest! {
 
     // V1-TTL-10: the reported TTL changes only with the real one.
     #[test]
-    fn the_ttl_changes_by_extension_or_at_a_kept_end(life in life()) {
-        for event in &life {
+    fn the_ttl_changes_by_extension_or_at_a_kept_end(history in history()) {
+        for event in &history {
             let Some((before, next)) = event.stored() else { continue };
             let kept = next.lifetime.ttl_policy == TtlPolicy::KeepLive;
             let may = match event.command {
@@ -110,7 +110,7 @@ proptest! {
     fn a_cancel_intent_ends_at_its_deadline(lifetime in lifetime(), patience in 1u64..30_000) {
         let lifetime = Lifetime { run_limit_ms: None, ..lifetime };
         let deadline = CREATED.plus(patience);
-        let task = after(&fixtures::task_living(1, lifetime), Command::RequestCancel { deadline }, 0);
+        let task = after(&fixtures::task_with_lifetime(1, lifetime), Command::RequestCancel { deadline }, 0);
         let just_before = Arc::new(task.clone()).apply(Command::Due, CREATED.plus(patience - 1));
         if let Ok(step) = just_before && let Next::Stored(next, _) = step.next {
             prop_assert_eq!(next.state.ending(), None);
@@ -126,8 +126,8 @@ proptest! {
 
     // V2-CANCEL-7: a second request does not move the deadline.
     #[test]
-    fn a_cancel_intent_is_set_once(life in life()) {
-        for (before, next) in life.iter().filter_map(Event::stored) {
+    fn a_cancel_intent_is_set_once(history in history()) {
+        for (before, next) in history.iter().filter_map(Event::stored) {
             prop_assert!(before.cancel.is_none() || next.cancel == before.cancel);
         }
     }
@@ -136,7 +136,7 @@ proptest! {
     #[test]
     fn the_run_limit_excludes_waiting(limit in 1u64..5_000, spans in vec((1u64..900, 1u64..900), 1..12)) {
         let lifetime = Lifetime::new(u64::MAX >> 8, TtlPolicy::KeepLive, Some(limit));
-        let mut task = fixtures::task_living(1, lifetime);
+        let mut task = fixtures::task_with_lifetime(1, lifetime);
         let (mut now, mut worked) = (0, 0);
         for (n, (works, waits)) in spans.into_iter().enumerate() {
             let left = limit - worked;
@@ -151,8 +151,8 @@ proptest! {
             let key = n.to_string();
             task = after(&task, fixtures::request_input(&task, &key), now);
             now += waits;
-            let told = Arc::new(task.clone()).apply(Command::Due, CREATED.plus(now));
-            prop_assert_eq!(told, Err(Refused::NotDue), "no limit while it waits");
+            let reply = Arc::new(task.clone()).apply(Command::Due, CREATED.plus(now));
+            prop_assert_eq!(reply, Err(Refused::NotDue), "no limit while it waits");
             task = after(&task, fixtures::provide_input(&key), now);
         }
     }
