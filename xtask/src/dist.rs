@@ -43,10 +43,10 @@ pub(crate) fn run(args: &[String]) -> Result<(), String> {
 
 /// The target triple of this machine.
 fn machine() -> Result<String, String> {
-    let said = Command::new("rustc").arg("-vV").output();
-    let said = said.map_err(|error| format!("rustc did not start: {error}"))?;
-    let said = String::from_utf8_lossy(&said.stdout);
-    let host = said.lines().find_map(|line| line.strip_prefix("host: "));
+    let output = Command::new("rustc").arg("-vV").output();
+    let output = output.map_err(|error| format!("rustc did not start: {error}"))?;
+    let output = String::from_utf8_lossy(&output.stdout);
+    let host = output.lines().find_map(|line| line.strip_prefix("host: "));
     host.map(str::to_owned)
         .ok_or_else(|| "rustc does not say what it builds for".into())
 }

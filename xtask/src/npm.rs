@@ -59,13 +59,13 @@ pub(crate) fn node_22(modules: &Path) -> Result<PathBuf, String> {
         "node".into()
     };
     let asked = Command::new(&node).arg("--version").output();
-    let said = asked.map_err(|error| format!("{}: {error}", node.display()))?;
-    let said = String::from_utf8_lossy(&said.stdout).trim().to_owned();
-    let major = said.trim_start_matches('v').split('.').next();
+    let output = asked.map_err(|error| format!("{}: {error}", node.display()))?;
+    let output = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+    let major = output.trim_start_matches('v').split('.').next();
     match major.and_then(|major| major.parse::<u32>().ok()) {
         Some(major) if major >= 22 => Ok(node),
         _ => Err(format!(
-            "this check needs Node 22 or newer, but {} is {said}",
+            "this check needs Node 22 or newer, but {} is {output}",
             node.display()
         )),
     }

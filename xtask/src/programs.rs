@@ -15,14 +15,14 @@ use crate::npm::root;
 use crate::{part, record};
 
 /// The record of the test programs, before the tests have their full names.
-const RAW: &str = "programs";
+const RAW_RECORD: &str = "programs";
 
 /// The tests of the workspace.
 const TESTS: [&str; 3] = ["test", "--workspace", "--all-features"];
 
 /// Runs all tests and records those that pass.
 pub(crate) fn run() -> Result<(), String> {
-    record::begin(RAW)?;
+    record::begin(RAW_RECORD)?;
     // Read before the build, which can replace this program at its path.
     let own = std::env::current_exe().map_err(|error| error.to_string())?;
     let names = built()?;
@@ -35,7 +35,7 @@ pub(crate) fn run() -> Result<(), String> {
         .arg(format!("target.'cfg(all())'.runner = {runner}"))
         .current_dir(root());
     let done = part::run(&mut command);
-    record::add("tests", &named(&names, &record::raw(RAW)?))?;
+    record::add("tests", &named(&names, &record::raw(RAW_RECORD)?))?;
     done
 }
 
@@ -93,7 +93,7 @@ pub(crate) fn observe(args: &[String]) -> Result<ExitCode, String> {
     let status = part::run_reading(Command::new(program).args(args), &mut |line| {
         passed.extend(passed_test(line).map(|test| format!("{program}\t{test}")));
     })?;
-    record::add(RAW, &passed)?;
+    record::add(RAW_RECORD, &passed)?;
     let code = status.code().and_then(|code| u8::try_from(code).ok());
     Ok(ExitCode::from(code.unwrap_or(101)))
 }

@@ -62,7 +62,7 @@ pub(crate) fn end(part: &str) -> Result<(), String> {
 
 impl Record {
     /// Reads the record of `part`, which must be newer than every source file.
-    pub(crate) fn read(part: &str, sources: &Newest) -> Result<Self, String> {
+    pub(crate) fn read(part: &str, sources: &NewestSource) -> Result<Self, String> {
         let advice = format!("run `cargo xtask test {part} coverage`");
         let text = std::fs::read_to_string(file(part))
             .map_err(|_| format!("there is no record of a run of the part {part}: {advice}"))?;
@@ -103,12 +103,12 @@ impl Record {
 }
 
 /// The source file that changed last.
-pub(crate) struct Newest {
+pub(crate) struct NewestSource {
     file: PathBuf,
     changed: SystemTime,
 }
 
-impl Newest {
+impl NewestSource {
     pub(crate) fn find() -> Result<Self, String> {
         let mut newest = Self {
             file: root().join("Cargo.lock"),
@@ -159,7 +159,7 @@ mod tests {
                 0.. => now + Duration::from_secs(seconds.unsigned_abs()),
                 _ => now - Duration::from_secs(seconds.unsigned_abs()),
             };
-            Newest {
+            NewestSource {
                 file: "crates/a.rs".into(),
                 changed,
             }

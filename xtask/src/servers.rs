@@ -119,7 +119,7 @@ pub(crate) fn everything_over_http() -> Result<Listening, String> {
         .arg("streamableHttp")
         .env("PORT", port.to_string());
     let listening = Listening::at(command, format!("http://127.0.0.1:{port}/mcp"))?;
-    let patient_until = Instant::now() + PATIENCE;
+    let patient_until = Instant::now() + START_TIMEOUT;
     while TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_err() {
         if Instant::now() > patient_until {
             return Err(format!("no server listens at {}", listening.url));
@@ -137,4 +137,4 @@ fn free_port() -> std::io::Result<u16> {
 const EVERYTHING: &str = "node_modules/@modelcontextprotocol/server-everything/dist/index.js";
 
 /// How long a server may take to listen.
-const PATIENCE: Duration = Duration::from_secs(30);
+const START_TIMEOUT: Duration = Duration::from_secs(30);

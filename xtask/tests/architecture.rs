@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use cargo_metadata::{DependencyKind, Metadata, MetadataCommand, PackageId};
 
 /// The crates that each crate may use, apart from tests.
-const ARROWS: &[(&str, &[&str])] = &[
+const ALLOWED_DEPENDENCIES: &[(&str, &[&str])] = &[
     ("outlast-wire", &[]),
     ("outlast-engine", &["outlast-wire"]),
     ("outlast-store", &["outlast-engine", "outlast-wire"]),
@@ -65,7 +65,7 @@ fn dependencies_have_one_direction() {
         .iter()
         .map(|p| p.name.to_string())
         .collect();
-    let arrows: BTreeMap<_, _> = ARROWS.iter().copied().collect();
+    let arrows: BTreeMap<_, _> = ALLOWED_DEPENDENCIES.iter().copied().collect();
     assert_eq!(
         ours,
         arrows.keys().map(|name| (*name).to_string()).collect(),

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use crate::Done;
+use crate::BenchResult;
 use crate::http::serve::Server;
 
 pub(crate) enum Args {
@@ -36,7 +36,7 @@ pub(crate) struct Options {
 }
 
 impl Args {
-    pub(crate) fn read(mut args: impl Iterator<Item = String>) -> Done<Self> {
+    pub(crate) fn read(mut args: impl Iterator<Item = String>) -> BenchResult<Self> {
         let benchmark = match args.next().as_deref() {
             Some("http") => Benchmark::Http,
             Some("gateway") => Benchmark::Gateway,
@@ -51,7 +51,7 @@ impl Args {
 }
 
 impl Options {
-    fn read(mut args: impl Iterator<Item = String>) -> Done<Self> {
+    fn read(mut args: impl Iterator<Item = String>) -> BenchResult<Self> {
         let mut options = Self {
             quick: false,
             out: None,
@@ -79,7 +79,7 @@ impl Options {
     }
 
     /// The program with this name.
-    pub(crate) fn program(&self, name: &str) -> Done<&Path> {
+    pub(crate) fn program(&self, name: &str) -> BenchResult<&Path> {
         let found = self.programs.get(name);
         Ok(found.ok_or_else(|| format!("--program {name}=FILE is missing"))?)
     }

@@ -4,7 +4,7 @@
 use std::fs;
 use std::time::Instant;
 
-use crate::Done;
+use crate::BenchResult;
 
 /// Measures how much other programs use the machine.
 pub(crate) struct Watch {
@@ -81,12 +81,12 @@ fn times_of(process: &str, first: usize) -> Option<u64> {
 }
 
 /// The processor time that this process has used so far, in seconds.
-pub(crate) fn processor() -> Done<f64> {
+pub(crate) fn processor() -> BenchResult<f64> {
     processor_of(std::process::id())
 }
 
 /// The processor time that a running process has used so far, in seconds.
-pub(crate) fn processor_of(process: u32) -> Done<f64> {
+pub(crate) fn processor_of(process: u32) -> BenchResult<f64> {
     let times = times_of(&process.to_string(), 2);
     let times = times.ok_or("the system does not report the times of a process")?;
     // The operating system always counts in hundredths of a second here.
@@ -94,7 +94,7 @@ pub(crate) fn processor_of(process: u32) -> Done<f64> {
 }
 
 /// The resident memory of a process, in bytes.
-pub(crate) fn resident_of(process: u32) -> Done<f64> {
+pub(crate) fn resident_of(process: u32) -> BenchResult<f64> {
     let status = fs::read_to_string(format!("/proc/{process}/status"))?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
     let kilobytes = line.and_then(|line| line.split_whitespace().next());

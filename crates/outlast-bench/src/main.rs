@@ -6,12 +6,12 @@
 //! stderr.
 
 mod args;
+mod environment;
 mod gateway;
 mod http;
 mod machine;
 mod rawlog;
 mod rounds;
-mod stage;
 mod store;
 mod table;
 
@@ -22,7 +22,7 @@ use tokio::runtime::Runtime;
 
 fn main() -> ExitCode {
     let done = Args::read(std::env::args().skip(1)).and_then(|args| match args {
-        Args::Bench(bench, options) => stage::run(bench, options),
+        Args::Bench(bench, options) => environment::run(bench, options),
         Args::Serve(server) => http::serve::run(server),
     });
     match done {
@@ -35,14 +35,14 @@ fn main() -> ExitCode {
 }
 
 /// Any error ends a benchmark; its text says what failed.
-type Done<T> = Result<T, Box<dyn std::error::Error + Send + Sync>>;
+type BenchResult<T> = Result<T, Box<dyn std::error::Error + Send + Sync>>;
 
 /// A runtime with the same number of threads for every measured server.
-pub(crate) fn runtime() -> Done<Runtime> {
+pub(crate) fn runtime() -> BenchResult<Runtime> {
     Ok(tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(WORKERS)
+        .worker_threads(WORKER_THREADS)
         .enable_all()
         .build()?)
 }
 
-const WORKERS: usize = 2;
+const WORKER_THREADS: usize = 2;

@@ -10,7 +10,7 @@ use std::thread;
 
 use tokio::sync::oneshot;
 
-use crate::Done;
+use crate::BenchResult;
 use crate::store::Lifecycle;
 
 /// A running log.
@@ -24,14 +24,14 @@ struct Append {
 
 impl RawLog {
     /// Creates the file and starts the thread that writes it.
-    pub(crate) fn start(path: &Path) -> Done<Self> {
+    pub(crate) fn start(path: &Path) -> BenchResult<Self> {
         let file = preallocated(path)?;
         let (queue, appends) = mpsc::channel();
         thread::spawn(move || write(&file, &appends));
         Ok(Self(queue))
     }
 
-    async fn append(&self, size: usize) -> Done<()> {
+    async fn append(&self, size: usize) -> BenchResult<()> {
         let (durable, done) = oneshot::channel();
         let bytes = vec![b'x'; size];
         let sent = self.0.send(Append { bytes, durable });
@@ -42,7 +42,7 @@ impl RawLog {
 
 impl Lifecycle for RawLog {
     /// Writes as many bytes as the creation and the end of a task.
-    async fn lifecycle(&self) -> Done<()> {
+    async fn lifecycle(&self) -> BenchResult<()> {
         self.append(CREATED_BYTES).await?;
         self.append(ENDED_BYTES).await
     }
@@ -71,7 +71,7 @@ fn write(file: &File, appends: &mpsc::Receiver<Append>) {
     }
 }
 
-fn preallocated(path: &Path) -> Done<File> {
+fn preallocated(path: &Path) -> BenchResult<File> {
     let mut file = File::create_new(path)?;
     let zeros = vec![0; 1 << 20];
     for _ in 0..LOG_BYTES / zeros.len() as u64 {

@@ -8,25 +8,25 @@ use std::time::{Duration, Instant};
 use tokio::runtime::Runtime;
 use tokio::task::JoinSet;
 
-use crate::http::dialect::Generation;
+use crate::environment::Environment;
+use crate::http::mcp_client::Generation;
 use crate::http::serve::{Ours, Server};
 use crate::http::target::Target;
 use crate::machine::{processor, resident_of};
 use crate::rawlog::RawLog;
 use crate::rounds::Rounds;
-use crate::stage::Stage;
 use crate::table::{Row, Table, Unit, count, whole};
-use crate::{Done, runtime};
+use crate::{BenchResult, runtime};
 
 /// Lifecycles per second through the engine in one process, without HTTP.
-pub(crate) fn lifecycles(stage: &Stage, table: &mut Table) -> Done<()> {
+pub(crate) fn lifecycles(environment: &Environment, table: &mut Table) -> BenchResult<()> {
     let runtime = runtime()?;
-    let file = stage.folder.path().join("lifecycles.db");
+    let file = environment.folder.path().join("lifecycles.db");
     let ours = runtime.block_on(async { Ours::open(Ours::sqlite(&file).await?).await })?;
-    let log = RawLog::start(&stage.folder.path().join("lifecycles.log"))?;
+    let log = RawLog::start(&environment.folder.path().join("lifecycles.log"))?;
     for callers in [1, 16, 256] {
-        let rounds = Rounds::<2, Pace>::run(stage.scale.rounds, |side| {
-            let turn = stage.scale.turn;
+        let rounds = Rounds::<2, Pace>::run(environment.scale.rounds, |side| {
+            let turn = environment.scale.turn;
             match side {
                 0 => pace(&runtime, callers, turn, &ours),
                 _ => pace(&runtime, callers, turn, &log),
@@ -56,8 +56,8 @@ pub(crate) fn lifecycles(stage: &Stage, table: &mut Table) -> Done<()> {
 }
 
 /// Memory and disk of a retained task, and the time to open a store with many.
-pub(crate) fn retained(stage: &Stage, table: &mut Table) -> Done<()> {
-    let (most, folder) = (stage.scale.most, stage.folder.path());
+pub(crate) fn retained(environment: &Environment, table: &mut Table) -> BenchResult<()> {
+    let (most, folder) = (environment.scale.most, environment.folder.path());
     let file = folder.join("retained.db");
     let server = |path: &Path, tasks| Server::Sqlite(path.to_owned(), tasks);
     let resident = |target: &Target| resident_of(target.process());
@@ -71,7 +71,7 @@ pub(crate) fn retained(stage: &Stage, table: &mut Table) -> Done<()> {
         let began = Instant::now();
         if side == 1 {
             read_all(&file)?;
-            return Done::Ok(began.elapsed().as_secs_f64());
+            return BenchResult::Ok(began.elapsed().as_secs_f64());
         }
         let opened = start(&server(&file, 0))?;
         let took = began.elapsed().as_secs_f64();
@@ -80,7 +80,7 @@ pub(crate) fn retained(stage: &Stage, table: &mut Table) -> Done<()> {
         Ok(took)
     })?;
     let peer_empty = resident(&start(&Server::Rmcp(0))?)?;
-    let peer = (resident(&start(&Server::Rmcp(PEER))?)? - peer_empty) / PEER as f64;
+    let peer = (resident(&start(&Server::Rmcp(PEER_TASKS))?)? - peer_empty) / PEER_TASKS as f64;
     for (how, bytes) in [
         ("made by this process", filled_bytes),
         ("found at open", opened_bytes),
@@ -113,11 +113,11 @@ pub(crate) fn retained(stage: &Stage, table: &mut Table) -> Done<()> {
     Ok(())
 }
 
-fn start(server: &Server) -> Done<Target> {
+fn start(server: &Server) -> BenchResult<Target> {
     Target::start(server, Generation::V2)
 }
 
-fn read_all(path: &Path) -> Done<()> {
+fn read_all(path: &Path) -> BenchResult<()> {
     let mut file = File::open(path)?;
     let mut buffer = vec![0; 1 << 20];
     while file.read(&mut buffer)? > 0 {}
@@ -134,11 +134,16 @@ struct Pace {
 
 /// Something that runs the lifecycle of a task.
 pub(crate) trait Lifecycle: Clone + Send + Sync + 'static {
-    fn lifecycle(&self) -> impl Future<Output = Done<()>> + Send;
+    fn lifecycle(&self) -> impl Future<Output = BenchResult<()>> + Send;
 }
 
 /// Runs lifecycles in `callers` concurrent callers for about `turn`.
-fn pace(runtime: &Runtime, callers: usize, turn: Duration, subject: &impl Lifecycle) -> Done<Pace> {
+fn pace(
+    runtime: &Runtime,
+    callers: usize,
+    turn: Duration,
+    subject: &impl Lifecycle,
+) -> BenchResult<Pace> {
     let (before, began) = (processor()?, Instant::now());
     let lifecycles = runtime.block_on(async {
         let mut running = JoinSet::new();
@@ -150,14 +155,14 @@ fn pace(runtime: &Runtime, callers: usize, turn: Duration, subject: &impl Lifecy
                     subject.lifecycle().await?;
                     lifecycles += 1;
                 }
-                Done::Ok(lifecycles)
+                BenchResult::Ok(lifecycles)
             });
         }
         let mut lifecycles = 0;
         while let Some(done) = running.join_next().await {
             lifecycles += done??;
         }
-        Done::Ok(lifecycles)
+        BenchResult::Ok(lifecycles)
     })?;
     let lifecycles = f64::from(lifecycles);
     Ok(Pace {
@@ -167,4 +172,4 @@ fn pace(runtime: &Runtime, callers: usize, turn: Duration, subject: &impl Lifecy
 }
 
 /// The number of tasks that the peer retains: its calls take time in proportion to them.
-const PEER: usize = 10_000;
+const PEER_TASKS: usize = 10_000;

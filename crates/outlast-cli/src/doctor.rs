@@ -179,8 +179,8 @@ fn print(found: &Findings) {
         .unwrap_or_default();
     show!(
         "server    {} {}",
-        said(&info["name"]),
-        said(&info["version"])
+        text_or_unknown(&info["name"]),
+        text_or_unknown(&info["version"])
     );
     show!(
         "protocol  {} (connected in {connected_ms} ms)",
@@ -296,7 +296,7 @@ fn signature(tool: &ToolInfo) -> String {
     names.collect::<Vec<_>>().join(", ")
 }
 
-fn said(value: &Value) -> &str {
+fn text_or_unknown(value: &Value) -> &str {
     value.as_str().unwrap_or("?")
 }
 

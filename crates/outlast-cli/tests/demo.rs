@@ -36,8 +36,8 @@ fn a_demo_that_is_killed_loses_no_finished_result() {
     }
 
     let again = demo(&store, 20);
-    let said = String::from_utf8_lossy(&again.stderr).into_owned();
-    assert!(again.status.success(), "{said}");
+    let output = String::from_utf8_lossy(&again.stderr).into_owned();
+    assert!(again.status.success(), "{output}");
     let unfinished: Vec<_> = killed
         .iter()
         .filter(|task| task["status"] == "working")
@@ -47,10 +47,10 @@ fn a_demo_that_is_killed_loses_no_finished_result() {
         })
         .collect();
     assert_eq!(unfinished.len(), 3, "{killed:?}");
-    assert!(said.contains("while 3 tasks were running"), "{said}");
+    assert!(output.contains("while 3 tasks were running"), "{output}");
     let lines = |tool: &str, id: &str| -> Vec<&str> {
         let of_task = |line: &&str| line.contains(tool) && line.contains(&id[..8]);
-        said.lines().filter(of_task).collect()
+        output.lines().filter(of_task).collect()
     };
     for (tool, id) in &unfinished {
         let lines = lines(tool, id);
@@ -61,12 +61,12 @@ fn a_demo_that_is_killed_loses_no_finished_result() {
         };
         assert!(
             lines.first().is_some_and(|line| line.contains(became)),
-            "{said}"
+            "{output}"
         );
         // The same client, with the same id, gets the outcome.
         assert!(
             lines.last().is_some_and(|line| line.contains(outcome)),
-            "{said}"
+            "{output}"
         );
     }
     let after = listed(&store);
@@ -76,8 +76,8 @@ fn a_demo_that_is_killed_loses_no_finished_result() {
         "{after:?}"
     );
     let new = demo(&store, 20);
-    let said = String::from_utf8_lossy(&new.stderr).into_owned();
-    assert!(!said.contains("The last process ended"), "{said}");
+    let output = String::from_utf8_lossy(&new.stderr).into_owned();
+    assert!(!output.contains("The previous process ended"), "{output}");
     assert_eq!(listed(&store).len(), 12);
 }
 
@@ -105,9 +105,9 @@ fn errors_name_the_next_step_and_have_their_own_exit_codes() {
     let folder = tempfile::tempdir().expect("a folder");
     let store = folder.path().join("tasks.db");
     let missing = run(&["tasks", "list"], &store);
-    let said = String::from_utf8_lossy(&missing.stderr).into_owned();
-    assert_eq!(missing.status.code(), Some(5), "{said}");
-    assert!(said.contains("there is no store at"), "{said}");
+    let output = String::from_utf8_lossy(&missing.stderr).into_owned();
+    assert_eq!(missing.status.code(), Some(5), "{output}");
+    assert!(output.contains("there is no store at"), "{output}");
     demo(&store, 5);
     for (args, code, part) in [
         (
@@ -123,9 +123,9 @@ fn errors_name_the_next_step_and_have_their_own_exit_codes() {
         (vec!["tasks", "list", "--limit", "many"], 2, "--limit"),
     ] {
         let failed = run(&args, &store);
-        let said = String::from_utf8_lossy(&failed.stderr).into_owned();
-        assert_eq!(failed.status.code(), Some(code), "{args:?}: {said}");
-        assert!(said.contains(part), "{args:?}: {said}");
+        let output = String::from_utf8_lossy(&failed.stderr).into_owned();
+        assert_eq!(failed.status.code(), Some(code), "{args:?}: {output}");
+        assert!(output.contains(part), "{args:?}: {output}");
     }
     let store = folder.path().join("other.db");
     std::fs::write(&store, "this is not a database, but it is needed").expect("a file");

@@ -39,7 +39,9 @@ impl Demo {
             body.len()
         );
         let mut stream = TcpStream::connect(self.process.address()).expect("the demo listens");
-        stream.set_read_timeout(Some(LIMIT)).expect("a limit");
+        stream
+            .set_read_timeout(Some(RESPONSE_TIMEOUT))
+            .expect("a limit");
         stream.write_all(request.as_bytes()).expect("it is read");
         let mut answer = String::new();
         stream.read_to_string(&mut answer).expect("it is answered");
@@ -92,4 +94,4 @@ fn the_demo_serves_the_samples_and_prints_how_to_connect() {
 }
 
 /// How long a response may take.
-const LIMIT: Duration = Duration::from_secs(60);
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(60);

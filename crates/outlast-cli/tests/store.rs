@@ -22,8 +22,8 @@ fn a_store_in_use_is_copied_and_force_is_needed_to_replace() {
     assert_eq!(before.len(), 4, "{before:?}");
     let done = backup(&store, &copy, &[]);
     assert!(done.status.success(), "{done:?}");
-    let said = String::from_utf8_lossy(&done.stderr).into_owned();
-    assert!(said.contains("clear text"), "{said}");
+    let output = String::from_utf8_lossy(&done.stderr).into_owned();
+    assert!(output.contains("clear text"), "{output}");
     assert_eq!(ids(&listed(&copy)), ids(&before));
     let mode = std::fs::metadata(&copy).expect("a copy").permissions();
     assert_eq!(mode.mode() & 0o777, 0o600);
@@ -31,8 +31,8 @@ fn a_store_in_use_is_copied_and_force_is_needed_to_replace() {
     let bytes = std::fs::read(&copy).expect("the copy");
     let refused = backup(&store, &copy, &[]);
     assert_eq!(refused.status.code(), Some(2), "{refused:?}");
-    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
-    assert!(said.contains("--force"), "{said}");
+    let output = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(output.contains("--force"), "{output}");
     assert!(std::fs::read(&copy).expect("the copy") == bytes);
     let forced = backup(&store, &copy, &["--force"]);
     assert!(forced.status.success(), "{forced:?}");

@@ -7,7 +7,7 @@
 //! the list must be such a check. Every scenario that the revision requires must have run, except
 //! those that the list excludes with a reason.
 
-mod known;
+mod known_failures;
 mod results;
 
 use std::collections::BTreeSet;
@@ -18,7 +18,7 @@ use crate::gateways::{Build, binary, gateway};
 use crate::npm::{self, root};
 use crate::part::run as run_command;
 use crate::peers::{self, Listening};
-use known::Known;
+use known_failures::KnownFailures;
 use results::Results;
 
 /// One run of the suite.
@@ -182,17 +182,18 @@ impl Suite {
         if out.exists() {
             std::fs::remove_dir_all(&out).map_err(|error| format!("{}: {error}", out.display()))?;
         }
-        let known = Known::read(&root().join(format!("peers/conformance/{}.txt", leg.name)))?;
+        let known =
+            KnownFailures::read(&root().join(format!("peers/conformance/{}.txt", leg.name)))?;
         let mut required = self.required(leg)?;
-        let stale = known.left_out().filter(|left| !required.contains(*left));
+        let stale = known.excluded().filter(|left| !required.contains(*left));
         let mut wrong: Vec<_> = stale
             .map(|left| format!("{left} is excluded and not required; remove it from the list"))
             .collect();
-        required.retain(|scenario| known.left_out().all(|left| left != scenario));
+        required.retain(|scenario| known.excluded().all(|left| left != scenario));
         match leg.side {
             Side::Server { example } => {
                 let listening = Listening::start(&peers::example(example)?)?;
-                self.write_down_server(&listening, leg, &out);
+                self.run_server_suite(&listening, leg, &out);
             }
             Side::Gateway { example } => {
                 let behind = Listening::start(&peers::example(example)?)?;
@@ -200,32 +201,32 @@ impl Suite {
                 command.args(["--log", "warn"]);
                 command.args(["--url", &behind.url]);
                 let listening = Listening::from(command)?;
-                self.write_down_server(&listening, leg, &out);
+                self.run_server_suite(&listening, leg, &out);
             }
             Side::GatewayToChild { example } => {
                 let mut command = gateway(&binary(Build::Debug)?);
                 command.args(["--log", "warn", "--"]);
                 command.arg(peers::example(example)?);
                 let listening = Listening::from(command)?;
-                self.write_down_server(&listening, leg, &out);
+                self.run_server_suite(&listening, leg, &out);
             }
             Side::Client { example, also } => {
                 let command = peers::example(example)?.display().to_string();
                 required.extend(also.iter().map(|scenario| (*scenario).to_owned()));
                 for scenario in &required {
                     let args = ["client", "--command", &command, "--scenario", scenario];
-                    self.write_down(&args, &["--spec-version", leg.revision], &out);
+                    self.run_suite(&args, &["--spec-version", leg.revision], &out);
                 }
             }
         }
         let results = Results::read(&out, leg.side.prefix())?;
-        wrong.extend(judge(leg, &required, &results, &known));
+        wrong.extend(errors_of(leg, &required, &results, &known));
         if wrong.is_empty() {
             let (scenarios, checks) = (results.scenarios(), results.successes());
             println!(
                 "{scenarios} scenarios, {checks} checks succeeded, {} known not to, {} scenarios left out",
                 known.len(),
-                known.left_out().count()
+                known.excluded().count()
             );
             Ok(())
         } else {
@@ -234,7 +235,7 @@ impl Suite {
     }
 
     /// Runs the suite, which writes its results. Its exit code is not used.
-    fn write_down(&self, what: &[&str], scope: &[&str], out: &Path) {
+    fn run_suite(&self, what: &[&str], scope: &[&str], out: &Path) {
         let mut command = Command::new(&self.node);
         command
             .arg(self.folder.join("dist/index.js"))
@@ -248,9 +249,9 @@ impl Suite {
     }
 
     /// The same with all scenarios that the revision requires of a server.
-    fn write_down_server(&self, server: &Listening, leg: &Leg, out: &Path) {
+    fn run_server_suite(&self, server: &Listening, leg: &Leg, out: &Path) {
         let what = ["server", "--url", &server.url];
-        self.write_down(&what, &["--requirements", leg.revision], out);
+        self.run_suite(&what, &["--requirements", leg.revision], out);
     }
 
     /// The scenarios that the revision requires of our side, from the suite's own list.
@@ -271,7 +272,12 @@ impl Suite {
 }
 
 /// Returns the errors of a run, one line each.
-fn judge(leg: &Leg, required: &BTreeSet<String>, results: &Results, known: &Known) -> Vec<String> {
+fn errors_of(
+    leg: &Leg,
+    required: &BTreeSet<String>,
+    results: &Results,
+    known: &KnownFailures,
+) -> Vec<String> {
     let mut wrong = Vec::new();
     let (some, least) = (results.successes(), leg.successes);
     if some < least {
@@ -324,11 +330,11 @@ mod tests {
 
     fn wrong(results: &[(&str, &str, &str)], known: &str) -> Vec<String> {
         let required = ["ping".to_owned()].into();
-        judge(
+        errors_of(
             &LEG,
             &required,
             &Results::of(results),
-            &Known::parse(known).unwrap(),
+            &KnownFailures::parse(known).unwrap(),
         )
     }
 

@@ -52,9 +52,9 @@ impl Checklist {
             .collect();
         for (section, count) in &self.counts {
             match document.counts.get(section) {
-                Some(said) if said == count => {}
-                Some(said) => faults.push(format!(
-                    "{section} has {count} requirements in docs/checklist.md, not {said}"
+                Some(output) if output == count => {}
+                Some(output) => faults.push(format!(
+                    "{section} has {count} requirements in docs/checklist.md, not {output}"
                 )),
                 None => faults.push(format!("no heading gives the count of {section}")),
             }

@@ -6,19 +6,19 @@
 use std::collections::BTreeSet;
 
 use super::document::quoted;
-use crate::record::{Newest, Record};
+use crate::record::{NewestSource, Record};
 
 /// All names that a row can use.
 pub(super) struct Proofs {
     tests: BTreeSet<String>,
     peers: BTreeSet<String>,
-    sources: Newest,
+    sources: NewestSource,
 }
 
 impl Proofs {
     /// Reads the records of tests and peers, which must be newer than the sources.
     pub(super) fn of_last_run() -> Result<Self, String> {
-        let sources = Newest::find()?;
+        let sources = NewestSource::find()?;
         Ok(Self {
             tests: Record::read("tests", &sources)?.passed().clone(),
             peers: Record::read("peers", &sources)?.passed().clone(),
@@ -88,7 +88,7 @@ mod tests {
         Proofs {
             tests: BTreeSet::from(["a::lib::works".to_owned()]),
             peers: BTreeSet::from(["p/c.py: a_task".to_owned(), "p/c.py over stdio".to_owned()]),
-            sources: Newest::find().expect("the sources can be read"),
+            sources: NewestSource::find().expect("the sources can be read"),
         }
     }
 

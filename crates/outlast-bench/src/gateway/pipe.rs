@@ -7,8 +7,8 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use super::sides::upstream;
-use crate::Done;
-use crate::http::dialect::ARGUMENTS;
+use crate::BenchResult;
+use crate::http::mcp_client::ARGUMENTS;
 use crate::http::target::Cost;
 use crate::machine::processor_of;
 
@@ -23,7 +23,7 @@ pub(super) struct Pipe {
 }
 
 impl Pipe {
-    pub(super) fn start(in_flight: usize) -> Done<Self> {
+    pub(super) fn start(in_flight: usize) -> BenchResult<Self> {
         let (program, args) = upstream()?;
         let mut child = Command::new(program)
             .args(args)
@@ -40,7 +40,7 @@ impl Pipe {
     }
 
     /// Calls the tool for about `turn`.
-    pub(super) fn turn(&mut self, turn: Duration) -> Done<Cost> {
+    pub(super) fn turn(&mut self, turn: Duration) -> BenchResult<Cost> {
         let request = format!(
             r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"plain","arguments":{ARGUMENTS}}}}}"#
         ) + "\n";

@@ -6,25 +6,25 @@
 
 use super::pipe::Pipe;
 use super::sides::Side;
-use crate::Done;
-use crate::http::dialect::Generation;
+use crate::BenchResult;
+use crate::environment::Environment;
+use crate::http::mcp_client::Generation;
 use crate::http::target::{Cost, Operation};
 use crate::rounds::Rounds;
-use crate::stage::Stage;
 use crate::table::{Row, Table, Unit, whole};
 
 /// Plain calls of clients without tasks, compared with the peers.
-pub(crate) fn calls(stage: &Stage, table: &mut Table) -> Done<()> {
+pub(crate) fn calls(environment: &Environment, table: &mut Table) -> BenchResult<()> {
     for sessions in SESSIONS {
         let [mcp_proxy, supergateway, ours] = [
-            stage.mcp_proxy()?,
-            stage.supergateway()?,
-            stage.ours(Generation::Plain)?,
+            environment.mcp_proxy()?,
+            environment.supergateway()?,
+            environment.ours(Generation::Plain)?,
         ]
         .map(Side::Http);
         let direct = Side::Pipe(Pipe::start(sessions)?);
         let sides = [direct, mcp_proxy, supergateway, ours];
-        let rounds = stage.gateway_rounds([Operation::Call; 4], sessions, sides)?;
+        let rounds = environment.gateway_rounds([Operation::Call; 4], sessions, sides)?;
         let (direct, peers, ours) = (0, [(1, "mcp-proxy"), (2, "supergateway")], 3);
         let at = of(sessions);
         let figures = [
@@ -72,7 +72,7 @@ pub(crate) fn calls(stage: &Stage, table: &mut Table) -> Done<()> {
 }
 
 /// Tasks from creation to result, compared with plain calls.
-pub(crate) fn tasks(stage: &Stage, table: &mut Table) -> Done<()> {
+pub(crate) fn tasks(environment: &Environment, table: &mut Table) -> BenchResult<()> {
     for (generation, lifecycle) in [
         (Generation::V1, "V1 task (create, get, result)"),
         (Generation::V2, "V2 task (create, get)"),
@@ -80,11 +80,11 @@ pub(crate) fn tasks(stage: &Stage, table: &mut Table) -> Done<()> {
         for sessions in SESSIONS {
             let sides = [
                 Side::Pipe(Pipe::start(sessions)?),
-                Side::Http(stage.ours(generation)?),
-                Side::Http(stage.ours(generation)?),
+                Side::Http(environment.ours(generation)?),
+                Side::Http(environment.ours(generation)?),
             ];
             let operations = [Operation::Call, Operation::Call, Operation::Lifecycle];
-            let rounds = stage.gateway_rounds(operations, sessions, sides)?;
+            let rounds = environment.gateway_rounds(operations, sessions, sides)?;
             let costs = rounds.map(|cost| cost.processor);
             let times = rounds.map(|cost| cost.latency).above(0);
             let show = |side| {
@@ -107,13 +107,13 @@ pub(crate) fn tasks(stage: &Stage, table: &mut Table) -> Done<()> {
     Ok(())
 }
 
-impl Stage {
+impl Environment {
     fn gateway_rounds<const N: usize>(
         &self,
         operations: [Operation; N],
         sessions: usize,
         mut sides: [Side; N],
-    ) -> Done<Rounds<N, Cost>> {
+    ) -> BenchResult<Rounds<N, Cost>> {
         for (side, operation) in sides.iter_mut().zip(operations) {
             if let Side::Http(target) = side {
                 self.runtime.block_on(target.connect(sessions, operation))?;

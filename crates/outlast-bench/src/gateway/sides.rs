@@ -11,11 +11,11 @@ use serde_json::json;
 use tokio::runtime::Runtime;
 
 use super::pipe::Pipe;
-use crate::Done;
-use crate::http::dialect::Generation;
+use crate::BenchResult;
+use crate::environment::Environment;
+use crate::http::mcp_client::Generation;
 use crate::http::serve::Server;
 use crate::http::target::{Cost, Operation, Target};
-use crate::stage::Stage;
 
 /// One of the compared sides.
 pub(super) enum Side {
@@ -30,7 +30,7 @@ impl Side {
         runtime: &Runtime,
         operation: Operation,
         turn: Duration,
-    ) -> Done<Cost> {
+    ) -> BenchResult<Cost> {
         match self {
             Self::Pipe(pipe) => pipe.turn(turn),
             Self::Http(target) => target.turn(runtime, operation, turn),
@@ -38,9 +38,9 @@ impl Side {
     }
 }
 
-impl Stage {
+impl Environment {
     /// `mcp-proxy` with as little log output as possible.
-    pub(super) fn mcp_proxy(&self) -> Done<Target> {
+    pub(super) fn mcp_proxy(&self) -> BenchResult<Target> {
         let address = free_address()?;
         let mut command = Command::new(self.options.program("mcp-proxy")?);
         let port = address.port().to_string();
@@ -55,7 +55,7 @@ impl Stage {
 
     /// `supergateway` with as little log output as possible, and with sessions: without them it
     /// starts the upstream for every request.
-    pub(super) fn supergateway(&self) -> Done<Target> {
+    pub(super) fn supergateway(&self) -> BenchResult<Target> {
         let address = free_address()?;
         let (program, args) = upstream()?;
         let words: Vec<_> = args.iter().map(|word| word.to_string_lossy()).collect();
@@ -70,7 +70,7 @@ impl Stage {
     }
 
     /// Our gateway with the setup of `outlast serve`: a bearer token, tasks in SQLite.
-    pub(super) fn ours(&self, generation: Generation) -> Done<Target> {
+    pub(super) fn ours(&self, generation: Generation) -> BenchResult<Target> {
         let (program, args) = upstream()?;
         let args: Vec<_> = args.iter().map(|word| word.to_string_lossy()).collect();
         // Every call of `nothing` by a client with task support becomes a task immediately.
@@ -99,13 +99,13 @@ impl Stage {
 }
 
 /// The command that starts the upstream on its standard input and output.
-pub(super) fn upstream() -> Done<(PathBuf, Vec<OsString>)> {
+pub(super) fn upstream() -> BenchResult<(PathBuf, Vec<OsString>)> {
     let mut words = vec!["serve".into()];
     words.extend(Server::Upstream.args().into_iter().map(Into::into));
     Ok((std::env::current_exe()?, words))
 }
 
-fn free_address() -> Done<SocketAddr> {
+fn free_address() -> BenchResult<SocketAddr> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
     Ok(listener.local_addr()?)
 }

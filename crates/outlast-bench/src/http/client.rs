@@ -8,7 +8,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-use crate::Done;
+use crate::BenchResult;
 
 pub(crate) struct Connection {
     stream: TcpStream,
@@ -25,7 +25,7 @@ pub(crate) struct Reply<'a> {
 }
 
 impl Connection {
-    pub(crate) async fn open(address: SocketAddr) -> Done<Self> {
+    pub(crate) async fn open(address: SocketAddr) -> BenchResult<Self> {
         let stream = TcpStream::connect(address).await?;
         stream.set_nodelay(true)?;
         Ok(Self {
@@ -36,7 +36,7 @@ impl Connection {
     }
 
     /// Sends one request and reads its response to the end.
-    pub(crate) async fn ask(&mut self, request: &[u8]) -> Done<Reply<'_>> {
+    pub(crate) async fn ask(&mut self, request: &[u8]) -> BenchResult<Reply<'_>> {
         self.buffer.clear();
         self.body.clear();
         self.stream.write_all(request).await?;
@@ -50,8 +50,8 @@ impl Connection {
         if !text.starts_with("HTTP/1.1 2") {
             // The reason is in the body, if there is one.
             let _ = timeout(Duration::from_secs(1), self.more()).await;
-            let said = String::from_utf8_lossy(&self.buffer);
-            return Err(format!("refused: {said}").into());
+            let response = String::from_utf8_lossy(&self.buffer);
+            return Err(format!("refused: {response}").into());
         }
         match header(text, "content-length") {
             Some(length) => {
@@ -70,7 +70,7 @@ impl Connection {
         }
     }
 
-    async fn read_chunks(&mut self, mut at: usize) -> Done<()> {
+    async fn read_chunks(&mut self, mut at: usize) -> BenchResult<()> {
         loop {
             let line = loop {
                 if let Some(found) = find(&self.buffer[at..], b"\r\n") {
@@ -92,7 +92,7 @@ impl Connection {
         }
     }
 
-    async fn more(&mut self) -> Done<()> {
+    async fn more(&mut self) -> BenchResult<()> {
         match self.stream.read_buf(&mut self.buffer).await? {
             0 => Err("the server closed the connection".into()),
             _ => Ok(()),
@@ -101,7 +101,7 @@ impl Connection {
 }
 
 impl<'a> Reply<'a> {
-    fn new(head: &'a [u8], body: &'a [u8]) -> Done<Self> {
+    fn new(head: &'a [u8], body: &'a [u8]) -> BenchResult<Self> {
         let body = std::str::from_utf8(body)?;
         let text = body.rsplit_once("data: ").map_or(body, |(_, event)| event);
         Ok(Self {
@@ -115,7 +115,7 @@ impl<'a> Reply<'a> {
     }
 
     /// The first string with this name, at any depth. Responses are searched, not parsed.
-    pub(crate) fn string(&self, name: &str) -> Done<&'a str> {
+    pub(crate) fn string(&self, name: &str) -> BenchResult<&'a str> {
         let found = self.text.split_once(&format!("\"{name}\":\""));
         let value = found.and_then(|(_, rest)| rest.split('"').next());
         value.ok_or_else(|| format!("no {name} in {}", self.text).into())

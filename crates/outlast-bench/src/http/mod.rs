@@ -6,7 +6,7 @@
 //! new for every row.
 
 mod client;
-pub(crate) mod dialect;
+pub(crate) mod mcp_client;
 mod rows;
 pub(crate) mod serve;
 pub(crate) mod target;

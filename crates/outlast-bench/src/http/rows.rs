@@ -1,58 +1,62 @@
 //! The cost of operations, compared in the same rounds.
 
-use super::dialect::Generation;
+use super::mcp_client::Generation;
 use super::serve::Server;
 use super::target::{Cost, Operation, Target};
-use crate::Done;
+use crate::BenchResult;
+use crate::environment::Environment;
 use crate::rounds::Rounds;
-use crate::stage::Stage;
 use crate::table::{Bar, Row, Table, Unit, count, whole};
 
-pub(crate) fn v1(stage: &Stage, table: &mut Table) -> Done<()> {
-    all(stage, Generation::V1, table)
+pub(crate) fn v1(environment: &Environment, table: &mut Table) -> BenchResult<()> {
+    all(environment, Generation::V1, table)
 }
 
-pub(crate) fn v2(stage: &Stage, table: &mut Table) -> Done<()> {
-    all(stage, Generation::V2, table)
+pub(crate) fn v2(environment: &Environment, table: &mut Table) -> BenchResult<()> {
+    all(environment, Generation::V2, table)
 }
 
-pub(crate) fn v1_bars(stage: &Stage, table: &mut Table) -> Done<()> {
-    with_bars(stage, Generation::V1, table)
+pub(crate) fn v1_bars(environment: &Environment, table: &mut Table) -> BenchResult<()> {
+    with_bars(environment, Generation::V1, table)
 }
 
-pub(crate) fn v2_bars(stage: &Stage, table: &mut Table) -> Done<()> {
-    with_bars(stage, Generation::V2, table)
+pub(crate) fn v2_bars(environment: &Environment, table: &mut Table) -> BenchResult<()> {
+    with_bars(environment, Generation::V2, table)
 }
 
-fn all(stage: &Stage, generation: Generation, table: &mut Table) -> Done<()> {
-    for connections in [AT_BARS, 64] {
-        lifecycles(stage, generation, connections, table)?;
-        gets(stage, generation, connections, table)?;
-        calls(stage, generation, connections, table)?;
+fn all(environment: &Environment, generation: Generation, table: &mut Table) -> BenchResult<()> {
+    for connections in [LIMITED_ROW_CONNECTIONS, 64] {
+        lifecycles(environment, generation, connections, table)?;
+        gets(environment, generation, connections, table)?;
+        calls(environment, generation, connections, table)?;
     }
     Ok(())
 }
 
-fn with_bars(stage: &Stage, generation: Generation, table: &mut Table) -> Done<()> {
-    lifecycles(stage, generation, AT_BARS, table)?;
-    gets(stage, generation, AT_BARS, table)
+fn with_bars(
+    environment: &Environment,
+    generation: Generation,
+    table: &mut Table,
+) -> BenchResult<()> {
+    lifecycles(environment, generation, LIMITED_ROW_CONNECTIONS, table)?;
+    gets(environment, generation, LIMITED_ROW_CONNECTIONS, table)
 }
 
 /// Tasks from creation to result. rmcp has V2 only, so its V2 lifecycle is compared with both of
 /// ours.
 fn lifecycles(
-    stage: &Stage,
+    environment: &Environment,
     generation: Generation,
     connections: usize,
     table: &mut Table,
-) -> Done<()> {
-    let sides = [stage.sqlite(0)?, Server::Memory(0), Server::Rmcp(0)];
-    let rounds = stage.rounds(generation, Operation::Lifecycle, connections, sides)?;
+) -> BenchResult<()> {
+    let sides = [environment.sqlite(0)?, Server::Memory(0), Server::Rmcp(0)];
+    let rounds = environment.rounds(generation, Operation::Lifecycle, connections, sides)?;
     let (lifecycle, most) = match generation {
         Generation::V2 => (generation.lifecycle(), 0.4),
         _ => (generation.lifecycle(), 0.5),
     };
-    let bar = Some(most).filter(|_| connections == AT_BARS);
+    let bar = Some(most).filter(|_| connections == LIMITED_ROW_CONNECTIONS);
     for (side, store, bar) in [(0, "SQLite", bar), (1, "memory", None)] {
         let figure = format!(
             "{lifecycle}, {store}, {connections} connections; beside rmcp's V2 lifecycle in memory"
@@ -63,26 +67,50 @@ fn lifecycles(
 }
 
 /// `tasks/get` of a task that has ended.
-fn gets(stage: &Stage, generation: Generation, connections: usize, table: &mut Table) -> Done<()> {
-    let bar = Some(1.5).filter(|_| connections == AT_BARS);
-    beside_limit(stage, generation, connections, Operation::Get, bar, table)
+fn gets(
+    environment: &Environment,
+    generation: Generation,
+    connections: usize,
+    table: &mut Table,
+) -> BenchResult<()> {
+    let bar = Some(1.5).filter(|_| connections == LIMITED_ROW_CONNECTIONS);
+    beside_limit(
+        environment,
+        generation,
+        connections,
+        Operation::Get,
+        bar,
+        table,
+    )
 }
 
 /// Calls that do not become tasks.
-fn calls(stage: &Stage, generation: Generation, connections: usize, table: &mut Table) -> Done<()> {
-    beside_limit(stage, generation, connections, Operation::Call, None, table)
+fn calls(
+    environment: &Environment,
+    generation: Generation,
+    connections: usize,
+    table: &mut Table,
+) -> BenchResult<()> {
+    beside_limit(
+        environment,
+        generation,
+        connections,
+        Operation::Call,
+        None,
+        table,
+    )
 }
 
 fn beside_limit(
-    stage: &Stage,
+    environment: &Environment,
     generation: Generation,
     connections: usize,
     operation: Operation,
     bar: Bar,
     table: &mut Table,
-) -> Done<()> {
-    let sides = [stage.sqlite(0)?, Server::Limit, Server::Rmcp(0)];
-    let rounds = stage.rounds(generation, operation, connections, sides)?;
+) -> BenchResult<()> {
+    let sides = [environment.sqlite(0)?, Server::Limit, Server::Rmcp(0)];
+    let rounds = environment.rounds(generation, operation, connections, sides)?;
     let what = match operation {
         Operation::Get => "`tasks/get`",
         _ => "plain `tools/call`",
@@ -98,17 +126,18 @@ fn beside_limit(
 }
 
 /// The same with many retained tasks, compared with none.
-pub(crate) fn retained(stage: &Stage, table: &mut Table) -> Done<()> {
-    let many = stage.scale.many;
+pub(crate) fn retained(environment: &Environment, table: &mut Table) -> BenchResult<()> {
+    let many = environment.scale.many;
     for generation in [Generation::V1, Generation::V2] {
         for (operation, what) in [
             (Operation::Lifecycle, generation.lifecycle().to_owned()),
             (Operation::Get, format!("{} `tasks/get`", generation.name())),
         ] {
-            let sides = [stage.sqlite(many)?, stage.sqlite(0)?];
-            let rounds = stage.rounds(generation, operation, AT_BARS, sides)?;
+            let sides = [environment.sqlite(many)?, environment.sqlite(0)?];
+            let rounds =
+                environment.rounds(generation, operation, LIMITED_ROW_CONNECTIONS, sides)?;
             let figure = format!(
-                "{what}, SQLite, {AT_BARS} connections, {} retained; beside none",
+                "{what}, SQLite, {LIMITED_ROW_CONNECTIONS} connections, {} retained; beside none",
                 count(many)
             );
             table.row(row(figure, &rounds, (0, 1), Some(1.2)));
@@ -117,14 +146,14 @@ pub(crate) fn retained(stage: &Stage, table: &mut Table) -> Done<()> {
     Ok(())
 }
 
-impl Stage {
+impl Environment {
     fn rounds<const N: usize>(
         &self,
         generation: Generation,
         operation: Operation,
         connections: usize,
         sides: [Server; N],
-    ) -> Done<Rounds<N, Cost>> {
+    ) -> BenchResult<Rounds<N, Cost>> {
         let start = |server: &Server| {
             let generation = match server {
                 Server::Rmcp(_) => Generation::V2,
@@ -132,7 +161,7 @@ impl Stage {
             };
             Target::start(server, generation)
         };
-        let mut targets = sides.iter().map(start).collect::<Done<Vec<_>>>()?;
+        let mut targets = sides.iter().map(start).collect::<BenchResult<Vec<_>>>()?;
         // After all have started: some need time to fill, and idle connections are closed.
         for target in &mut targets {
             self.runtime
@@ -144,7 +173,7 @@ impl Stage {
     }
 
     /// Our server on a new file.
-    fn sqlite(&self, retained: usize) -> Done<Server> {
+    fn sqlite(&self, retained: usize) -> BenchResult<Server> {
         let folder = tempfile::tempdir_in(self.folder.path())?.keep();
         Ok(Server::Sqlite(folder.join("tasks.db"), retained))
     }
@@ -186,4 +215,4 @@ fn row<const N: usize>(
 }
 
 /// The number of connections of rows that have a limit.
-const AT_BARS: usize = 16;
+const LIMITED_ROW_CONNECTIONS: usize = 16;

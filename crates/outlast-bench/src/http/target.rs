@@ -9,9 +9,9 @@ use tokio::runtime::Runtime;
 use tokio::task::JoinSet;
 
 use super::client::Connection;
-use super::dialect::{Generation, Speaker};
+use super::mcp_client::{Generation, McpClient};
 use super::serve::Server;
-use crate::Done;
+use crate::BenchResult;
 use crate::machine::processor_of;
 use crate::rounds::median;
 
@@ -22,7 +22,7 @@ pub(crate) struct Target {
     generation: Generation,
     /// The headers of every request.
     headers: String,
-    speakers: Vec<Speaker>,
+    clients: Vec<McpClient>,
 }
 
 /// The operation that clients repeat.
@@ -48,14 +48,14 @@ pub(crate) struct Cost {
 
 impl Target {
     /// Starts one of the servers of this program.
-    pub(crate) fn start(server: &Server, generation: Generation) -> Done<Self> {
+    pub(crate) fn start(server: &Server, generation: Generation) -> BenchResult<Self> {
         let mut command = Command::new(std::env::current_exe()?);
         command.arg("serve").args(server.args());
         Self::spawn(command, generation)
     }
 
     /// Runs a command that prints its address.
-    pub(crate) fn spawn(mut command: Command, generation: Generation) -> Done<Self> {
+    pub(crate) fn spawn(mut command: Command, generation: Generation) -> BenchResult<Self> {
         let mut child = command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -77,7 +77,7 @@ impl Target {
         mut command: Command,
         address: SocketAddr,
         generation: Generation,
-    ) -> Done<Self> {
+    ) -> BenchResult<Self> {
         let child = command
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
@@ -85,7 +85,7 @@ impl Target {
             .spawn()
             .map_err(|error| format!("{command:?}: {error}"))?;
         let target = Self::new(child, address, generation);
-        let patient_until = Instant::now() + PATIENCE;
+        let patient_until = Instant::now() + START_TIMEOUT;
         while TcpStream::connect(address).is_err() {
             if Instant::now() > patient_until {
                 return Err(format!("{command:?} does not listen at {address}").into());
@@ -101,7 +101,7 @@ impl Target {
             address,
             generation,
             headers: String::new(),
-            speakers: Vec::new(),
+            clients: Vec::new(),
         }
     }
 
@@ -117,7 +117,7 @@ impl Target {
     }
 
     /// Ends it in order, like a service manager.
-    pub(crate) fn stop(mut self) -> Done<()> {
+    pub(crate) fn stop(mut self) -> BenchResult<()> {
         drop(self.child.stdin.take());
         let status = self.child.wait()?;
         if status.success() {
@@ -128,23 +128,27 @@ impl Target {
     }
 
     /// Opens this number of connections, with one client each.
-    pub(crate) async fn connect(&mut self, connections: usize, operation: Operation) -> Done<()> {
-        self.speakers.clear();
+    pub(crate) async fn connect(
+        &mut self,
+        connections: usize,
+        operation: Operation,
+    ) -> BenchResult<()> {
+        self.clients.clear();
         for _ in 0..connections {
-            let mut speaker = self.speaker().await?;
+            let mut client = self.client().await?;
             match operation {
-                Operation::Get => speaker.lifecycle().await?,
+                Operation::Get => client.lifecycle().await?,
                 Operation::Lifecycle | Operation::Call => {}
             }
-            self.speakers.push(speaker);
+            self.clients.push(client);
         }
         Ok(())
     }
 
     /// A client with its own connection.
-    async fn speaker(&self) -> Done<Speaker> {
+    async fn client(&self) -> BenchResult<McpClient> {
         let connection = Connection::open(self.address).await?;
-        Speaker::meet(connection, self.generation, &self.headers).await
+        McpClient::handshake(connection, self.generation, &self.headers).await
     }
 
     /// Runs every client for about `turn`.
@@ -153,33 +157,33 @@ impl Target {
         runtime: &Runtime,
         operation: Operation,
         turn: Duration,
-    ) -> Done<Cost> {
+    ) -> BenchResult<Cost> {
         let before = processor_of(self.child.id())?;
         let began = Instant::now();
         let times = runtime.block_on(async {
             let mut busy = JoinSet::new();
-            for mut speaker in self.speakers.drain(..) {
+            for mut client in self.clients.drain(..) {
                 busy.spawn(async move {
                     let mut times = Vec::new();
                     while began.elapsed() < turn {
                         let asked = Instant::now();
                         match operation {
-                            Operation::Lifecycle => speaker.lifecycle().await?,
-                            Operation::Get => drop(speaker.get().await?),
-                            Operation::Call => speaker.call("plain").await?,
+                            Operation::Lifecycle => client.lifecycle().await?,
+                            Operation::Get => drop(client.get().await?),
+                            Operation::Call => client.call("plain").await?,
                         }
                         times.push(asked.elapsed().as_secs_f64() * 1e6);
                     }
-                    Done::Ok((speaker, times))
+                    BenchResult::Ok((client, times))
                 });
             }
             let mut all = Vec::new();
             while let Some(done) = busy.join_next().await {
-                let (speaker, times) = done??;
-                self.speakers.push(speaker);
+                let (client, times) = done??;
+                self.clients.push(client);
                 all.extend(times);
             }
-            Done::Ok(all)
+            BenchResult::Ok(all)
         })?;
         let processor = processor_of(self.child.id())? - before;
         Ok(Cost::of(&times, began.elapsed(), processor))
@@ -207,4 +211,4 @@ impl Drop for Target {
 }
 
 /// How long a server may take to listen.
-const PATIENCE: Duration = Duration::from_secs(30);
+const START_TIMEOUT: Duration = Duration::from_secs(30);

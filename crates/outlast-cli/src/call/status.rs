@@ -276,14 +276,16 @@ fn indicator(view: &ExecutionStatus, icons: bool, room: DetailLevel) -> Line {
             ));
         }
     }
-    let said = view
+    let message = view
         .progress
         .as_ref()
         .and_then(|progress| progress.message.as_deref());
-    let said = said.or_else(|| view.task.as_ref().and_then(|task| task.message.as_deref()));
-    if let Some(said) = said {
-        let said: String = said.chars().take(MAX_MESSAGE_CHARS).collect();
-        line = line.text(" ").tone(Tone::Muted, format_args!("— {said}"));
+    let message = message.or_else(|| view.task.as_ref().and_then(|task| task.message.as_deref()));
+    if let Some(message) = message {
+        let message: String = message.chars().take(MAX_MESSAGE_CHARS).collect();
+        line = line
+            .text(" ")
+            .tone(Tone::Muted, format_args!("— {message}"));
     }
     line
 }

@@ -47,14 +47,14 @@ pub(crate) fn read(object: &Value) -> Result<Settings, String> {
             "startMs" => settings.handshake = millis(key, value)?,
             "tools" => {
                 let tools = value.as_object().ok_or_else(|| wrong(key, "an object"))?;
-                for (tool, said) in tools {
+                for (tool, settings_of_tool) in tools {
                     let of_tool = |error: String| format!("tool {tool}: {error}");
-                    let said = said
+                    let settings_of_tool = settings_of_tool
                         .as_object()
                         .ok_or_else(|| of_tool("it must be an object".into()))?;
                     settings
                         .tools
-                        .insert(tool.clone(), read_tool(said).map_err(of_tool)?);
+                        .insert(tool.clone(), read_tool(settings_of_tool).map_err(of_tool)?);
                 }
             }
             _ if TOOL_KEYS.contains(&key.as_str()) => set(&mut settings.every_tool, key, value)?,

@@ -22,11 +22,11 @@ pub(super) fn all(args: &Serve) -> Result<(Vec<Upstream>, Limits), Failure> {
         return from_file(path, args.verbose, args.http);
     }
     let limits = match &args.limits {
-        Some(text) => said("--limits", text, limits::read)?,
+        Some(text) => parse_option("--limits", text, limits::read)?,
         None => Limits::default(),
     };
     let settings = match &args.settings {
-        Some(text) => said("--settings", text, settings::read)?,
+        Some(text) => parse_option("--settings", text, settings::read)?,
         None => Settings::default(),
     };
     Ok((vec![one(args, settings)?], limits))
@@ -53,7 +53,11 @@ fn one(args: &Serve, settings: Settings) -> Result<Upstream, Failure> {
 }
 
 /// Parses a JSON object that was given as an option.
-fn said<T>(option: &str, text: &str, read: fn(&Value) -> Result<T, String>) -> Result<T, Failure> {
+fn parse_option<T>(
+    option: &str,
+    text: &str,
+    read: fn(&Value) -> Result<T, String>,
+) -> Result<T, Failure> {
     let object = serde_json::from_str(text).map_err(|error| not_an_object(option, &error))?;
     read(&object).map_err(|why| Failure::Usage(format!("{option}: {why}")))
 }

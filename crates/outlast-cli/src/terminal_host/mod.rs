@@ -136,10 +136,10 @@ async fn ask(item: &InboxItem, lines: &Lines) -> UserReply {
         .as_ref()
         .map(|task| format!(" (task {task})"))
         .unwrap_or_default();
-    let said = params["message"].as_str().unwrap_or_default();
+    let text = params["message"].as_str().unwrap_or_default();
     match request.kind {
         InputKind::ElicitForm => {
-            introduce(&format!("{} asks{about}:", request.server), said);
+            introduce(&format!("{} asks{about}:", request.server), text);
             let schema = request
                 .params
                 .as_ref()
@@ -148,7 +148,7 @@ async fn ask(item: &InboxItem, lines: &Lines) -> UserReply {
         }
         InputKind::ElicitUrl => {
             let wants = format!("{} wants you to open a page{about}:", request.server);
-            introduce(&wants, said);
+            introduce(&wants, text);
             page::about(params["url"].as_str().unwrap_or_default())
                 .into_iter()
                 .for_each(terminal::err);
@@ -176,10 +176,10 @@ async fn ask(item: &InboxItem, lines: &Lines) -> UserReply {
 
 /// Prints which server asks, and its text. Each line of the server is marked, so that none of them
 /// looks like our output.
-fn introduce(who: &str, said: &str) {
+fn introduce(who: &str, text: &str) {
     say!("");
     terminal::err(Line::new().tone(Tone::Strong, who));
-    terminal::quote(QUOTE, said);
+    terminal::quote(QUOTE, text);
 }
 
 /// The mark before each line that a server wrote.

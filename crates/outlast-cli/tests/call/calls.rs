@@ -2,14 +2,14 @@
 
 use outlast_testkit::example;
 
-use crate::stage::Server;
+use crate::harness::Server;
 
 #[test]
 fn a_tool_is_called_as_a_task_and_its_result_printed() {
     let server = Server::start();
     // A V2 server decides itself: a call that ends within the grace period is not a task.
     for (how, from) in [("v1", "3"), ("v2", "60"), ("auto", "60")] {
-        let said = server.run(&[
+        let output = server.run(&[
             "call",
             "--as",
             how,
@@ -18,19 +18,23 @@ fn a_tool_is_called_as_a_task_and_its_result_printed() {
             &format!("from={from}"),
         ]);
         assert_eq!(
-            (said.out.as_str(), said.code),
+            (output.out.as_str(), output.code),
             ("lift-off\n", Some(0)),
             "{how}: {}",
-            said.err
+            output.err
         );
-        assert!(said.err.contains("Working: task"), "{how}: {}", said.err);
+        assert!(
+            output.err.contains("Working: task"),
+            "{how}: {}",
+            output.err
+        );
         let progress = format!("/{from}");
-        assert!(said.err.contains(&progress), "{how}: {}", said.err);
+        assert!(output.err.contains(&progress), "{how}: {}", output.err);
     }
-    let said = server.run(&["call", "--as", "plain", "{}", "countdown", "from=60"]);
-    assert_eq!(said.out, "lift-off\n");
-    assert!(!said.err.contains("task"), "{}", said.err);
-    let said = server.run(&[
+    let output = server.run(&["call", "--as", "plain", "{}", "countdown", "from=60"]);
+    assert_eq!(output.out, "lift-off\n");
+    assert!(!output.err.contains("task"), "{}", output.err);
+    let output = server.run(&[
         "call",
         "--json",
         "--no-task",
@@ -39,16 +43,16 @@ fn a_tool_is_called_as_a_task_and_its_result_printed() {
         "--args",
         r#"{"from":1}"#,
     ]);
-    assert_eq!(said.json()["content"][0]["text"], "lift-off");
-    assert!(!said.err.contains("task"), "{}", said.err);
+    assert_eq!(output.json()["content"][0]["text"], "lift-off");
+    assert!(!output.err.contains("task"), "{}", output.err);
 }
 
 #[test]
 fn an_error_of_the_tool_has_its_own_exit_code() {
     let server = Server::start();
-    let said = server.run(&["call", "{}", "flaky"]);
+    let output = server.run(&["call", "{}", "flaky"]);
     assert_eq!(
-        (said.out.as_str(), said.code),
+        (output.out.as_str(), output.code),
         ("the weather service is down\n", Some(7))
     );
 }
@@ -56,7 +60,7 @@ fn an_error_of_the_tool_has_its_own_exit_code() {
 #[test]
 fn a_wrong_call_is_reported_with_a_next_step() {
     let server = Server::start();
-    for (words, code, told) in [
+    for (words, code, expected) in [
         (
             &["call", "{}", "countdown", "from=x"][..],
             2,
@@ -106,11 +110,11 @@ fn a_wrong_call_is_reported_with_a_next_step() {
         ),
         (&["doctor", "--", "/no/such/program"], 6, "/no/such/program"),
     ] {
-        let said = server.run(words);
-        assert_eq!(said.code, Some(code), "{words:?}: {}", said.err);
-        assert!(said.err.contains(told), "{words:?}: {}", said.err);
-        let helps = said.err.contains("next:") || said.err.contains("try '--help'");
-        assert!(helps, "{words:?}: {}", said.err);
+        let output = server.run(words);
+        assert_eq!(output.code, Some(code), "{words:?}: {}", output.err);
+        assert!(output.err.contains(expected), "{words:?}: {}", output.err);
+        let helps = output.err.contains("next:") || output.err.contains("try '--help'");
+        assert!(helps, "{words:?}: {}", output.err);
     }
 }
 
@@ -170,8 +174,8 @@ fn the_result_of_a_detached_task_is_awaited() {
         ];
         let left = server.run(&call).json();
         let task = left["taskId"].as_str().expect("an id");
-        let said = server.run(&["tasks", "result", "{}", task]);
-        assert_eq!(said.json()["content"][0]["text"], "lift-off", "{how}");
+        let output = server.run(&["tasks", "result", "{}", task]);
+        assert_eq!(output.json()["content"][0]["text"], "lift-off", "{how}");
     }
 }
 
@@ -202,26 +206,31 @@ fn a_user_answers_a_form_and_a_sampling_request() {
     let server = Server::start();
     // A yes-or-no field takes one answer, and is asked again if the answer is neither.
     let typed = Some("maybe\nyes\n");
-    let said = server.run_with(&["call", "--interactive", "{}", "confirm", "file=a"], typed);
+    let output = server.run_with(&["call", "--interactive", "{}", "confirm", "file=a"], typed);
     assert!(
-        said.out.contains("a: confirmed"),
+        output.out.contains("a: confirmed"),
         "{} {}",
-        said.out,
-        said.err
+        output.out,
+        output.err
     );
-    assert_eq!(said.err.matches("[y]es, [n]o").count(), 2, "{}", said.err);
-    let said = server.run_with(
+    assert_eq!(
+        output.err.matches("[y]es, [n]o").count(),
+        2,
+        "{}",
+        output.err
+    );
+    let output = server.run_with(
         &["call", "--interactive", "{}", "confirm", "file=a"],
         Some("d\n"),
     );
-    assert!(said.out.contains("a: declined"), "{}", said.out);
+    assert!(output.out.contains("a: declined"), "{}", output.out);
     // Without a terminal: the client declares that it does not support input requests.
-    let said = server.run(&["call", "{}", "confirm", "file=a"]);
-    assert_eq!(said.code, Some(7));
+    let output = server.run(&["call", "{}", "confirm", "file=a"]);
+    assert_eq!(output.code, Some(7));
     assert!(
-        said.out.contains("does not support form elicitation"),
+        output.out.contains("does not support form elicitation"),
         "{}",
-        said.out
+        output.out
     );
 }
 
@@ -239,25 +248,29 @@ fn a_user_sees_a_sampling_request_and_answers_or_declines() {
     for task in ["--task", "--no-task"] {
         let mut words = call.to_vec();
         words.insert(1, task);
-        let said = server.run_with(&words, Some("yes\ny\nThey come and go.\n"));
-        assert_eq!(said.out, "They come and go.\n", "{}", said.err);
+        let output = server.run_with(&words, Some("yes\ny\nThey come and go.\n"));
+        assert_eq!(output.out, "They come and go.\n", "{}", output.err);
         assert!(
-            said.err.contains("asks for a response of a model"),
+            output.err.contains("asks for a response of a model"),
             "{}",
-            said.err
+            output.err
         );
-        assert!(said.err.contains("system: Write one line"), "{}", said.err);
-        assert!(said.err.contains("user: tides"), "{}", said.err);
-        assert!(said.err.contains(&server.url), "{}", said.err);
+        assert!(
+            output.err.contains("system: Write one line"),
+            "{}",
+            output.err
+        );
+        assert!(output.err.contains("user: tides"), "{}", output.err);
+        assert!(output.err.contains(&server.url), "{}", output.err);
     }
     // The refusal is the response to the request. It does not cancel the call.
     for how in ["v1", "v2"] {
         let mut words = call.to_vec();
         words.splice(1..1, ["--as", how]);
-        let said = server.run_with(&words, Some("yes\nd\n"));
-        assert_eq!(said.code, Some(7), "{how}: {}", said.err);
+        let output = server.run_with(&words, Some("yes\nd\n"));
+        assert_eq!(output.code, Some(7), "{how}: {}", output.err);
         let refusal = "User declined sampling request";
-        assert!(said.out.contains(refusal), "{how}: {}", said.out);
+        assert!(output.out.contains(refusal), "{how}: {}", output.out);
     }
 }
 
@@ -275,9 +288,9 @@ fn on_a_terminal_a_server_may_send_input_requests_as_tasks() {
         let mut words = vec!["call", "--verbose", "--as", "v1"];
         words.extend(options);
         words.extend(["anything", "--", "sh", "-c", "head -n 1 >&2"]);
-        let said = server.run(&words);
-        assert_eq!(said.code, Some(6), "{}", said.err);
-        assert!(said.err.contains(declared), "{}", said.err);
+        let output = server.run(&words);
+        assert_eq!(output.code, Some(6), "{}", output.err);
+        assert!(output.err.contains(declared), "{}", output.err);
     }
 }
 
@@ -311,8 +324,8 @@ fn is_answered_by_another_command(how: &str) {
     let got = server.run(&["tasks", "get", "--json", "{}", task]).json();
     assert_eq!(got["status"], "input_required");
     let answer = r#"{"action":"accept","content":{"confirm":false}}"#;
-    let said = server.run(&["tasks", "answer", "{}", task, "--with", answer]);
-    assert_eq!(said.code, Some(0), "{}", said.err);
+    let output = server.run(&["tasks", "answer", "{}", task, "--with", answer]);
+    assert_eq!(output.code, Some(0), "{}", output.err);
     let result = server.run(&["tasks", "result", "{}", task]);
     assert!(result.out.contains("a: not confirmed"), "{}", result.out);
     let late = server.run(&["tasks", "answer", "{}", task, "--decline"]);
@@ -332,32 +345,32 @@ fn a_name_in_a_configuration_file_is_a_target() {
         server.url
     );
     std::fs::write(server.home.path().join("mcp.json"), config).expect("it is written");
-    let said = server.run(&["call", "demo", "countdown", "from=1"]);
-    assert_eq!(said.out, "lift-off\n", "{}", said.err);
+    let output = server.run(&["call", "demo", "countdown", "from=1"]);
+    assert_eq!(output.out, "lift-off\n", "{}", output.err);
 }
 
 #[test]
 fn doctor_describes_a_server() {
     let server = Server::start();
-    let said = server.run(&["doctor", "{}"]);
-    assert_eq!(said.code, Some(0), "{}", said.err);
-    for told in [
+    let output = server.run(&["doctor", "{}"]);
+    assert_eq!(output.code, Some(0), "{}", output.err);
+    for expected in [
         "server    outlast-demo",
         "protocol  2026-07-28",
         "tasks     V2: the server decides",
         "also      2025-11-25",
         "  tasks   V1: tools/call",
     ] {
-        assert!(said.out.contains(told), "{told}: {}", said.out);
+        assert!(output.out.contains(expected), "{expected}: {}", output.out);
     }
-    let said = server.run(&["doctor", "--as", "v1", "{}"]);
-    for told in [
+    let output = server.run(&["doctor", "--as", "v1", "{}"]);
+    for expected in [
         "protocol  2025-11-25",
         "tasks     V1: tools/call",
         "task required  duration",
         "also      2026-07-28",
     ] {
-        assert!(said.out.contains(told), "{told}: {}", said.out);
+        assert!(output.out.contains(expected), "{expected}: {}", output.out);
     }
     let json = server.run(&["doctor", "--json", "{}"]).json();
     assert_eq!(json["serverInfo"]["name"], "outlast-demo");
@@ -368,10 +381,10 @@ fn doctor_describes_a_server() {
 #[test]
 fn exit_codes_are_documented() {
     let server = Server::start();
-    let said = server.run(&["help", "exit-codes"]);
+    let output = server.run(&["help", "exit-codes"]);
     assert!(
-        said.out.contains("7  the tool returned an error"),
+        output.out.contains("7  the tool returned an error"),
         "{}",
-        said.out
+        output.out
     );
 }

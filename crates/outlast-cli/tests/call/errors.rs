@@ -5,10 +5,10 @@ use std::net::TcpListener;
 use outlast_testkit::example;
 use tempfile::TempDir;
 
-use crate::stage::{Running, Said, outlast};
+use crate::harness::{CommandOutput, RunningCommand, outlast};
 
 /// Runs `outlast` with `words` and its own home directory.
-fn run(words: &[&str]) -> Said {
+fn run(words: &[&str]) -> CommandOutput {
     let home = TempDir::new().expect("a folder");
     let output = outlast(home.path()).args(words).output();
     output.expect("it runs").into()
@@ -19,10 +19,15 @@ fn behind() -> String {
 }
 
 /// Checks an error: its exit code, its parts, one next step, and that each part occurs once.
-fn check(said: &Said, code: i32, parts: &[&str]) {
-    assert_eq!(said.code, Some(code), "{}", said.err);
+fn check(output: &CommandOutput, code: i32, parts: &[&str]) {
+    assert_eq!(output.code, Some(code), "{}", output.err);
     for part in parts.iter().chain(&["next:"]) {
-        assert_eq!(said.err.matches(part).count(), 1, "{part}: {}", said.err);
+        assert_eq!(
+            output.err.matches(part).count(),
+            1,
+            "{part}: {}",
+            output.err
+        );
     }
 }
 
@@ -33,15 +38,15 @@ fn the_output_of_a_wrong_command_is_quoted_without_control_characters() {
     let text = r"printf '\033[2Jusage: thing\n'; echo 'no such option' >&2; exit 3";
     std::fs::write(&script, text).expect("it is written");
     for command in ["tools", "doctor"] {
-        let said = run(&[command, "--", "sh", script.to_str().expect("a path")]);
+        let output = run(&[command, "--", "sh", script.to_str().expect("a path")]);
         let parts = [
             "is not an MCP server",
             "exit status: 3",
             "[2Jusage: thing",
             "| no such option",
         ];
-        check(&said, 6, &parts);
-        assert!(!said.err.contains('\u{1b}'), "{:?}", said.err);
+        check(&output, 6, &parts);
+        assert!(!output.err.contains('\u{1b}'), "{:?}", output.err);
     }
     check(
         &run(&["call", "x", "--", "true"]),
@@ -71,7 +76,8 @@ fn the_output_of_a_wrong_command_is_quoted_without_control_characters() {
 fn a_silent_command_is_reported_while_it_is_awaited() {
     let home = TempDir::new().expect("a folder");
     let script = "cat > /dev/null";
-    let mut call = Running::start(outlast(home.path()).args(["tools", "--", "sh", "-c", script]));
+    let mut call =
+        RunningCommand::start(outlast(home.path()).args(["tools", "--", "sh", "-c", script]));
     call.until("has not answered for 5 s; still waiting");
 }
 
@@ -85,9 +91,9 @@ fn a_port_in_use_is_named_by_every_server() {
         &["demo", "--http", &address],
     ] {
         let message = format!("cannot listen on {address}");
-        let said = run(words);
-        check(&said, 2, &[&message, "--http"]);
-        assert_eq!(said.err.lines().count(), 2, "{}", said.err);
+        let output = run(words);
+        check(&output, 2, &[&message, "--http"]);
+        assert_eq!(output.err.lines().count(), 2, "{}", output.err);
     }
 }
 
@@ -111,8 +117,8 @@ fn an_unusable_data_directory_is_named_by_every_command() {
     ] {
         let mut command = outlast(home.path());
         let output = command.args(words).env("XDG_DATA_HOME", &file).output();
-        let said = Said::from(output.expect("it runs"));
-        check(&said, 5, &[path, "XDG_DATA_HOME"]);
+        let output = CommandOutput::from(output.expect("it runs"));
+        check(&output, 5, &[path, "XDG_DATA_HOME"]);
     }
 }
 
@@ -132,8 +138,8 @@ fn a_mistyped_store_is_an_error_and_no_new_store() {
         &["store", "backup", copy, "--store", &store],
     ] {
         let output = outlast(home.path()).args(words).output();
-        let said = Said::from(output.expect("it runs"));
-        check(&said, 5, &[path.to_str().expect("a path"), "--store"]);
+        let output = CommandOutput::from(output.expect("it runs"));
+        check(&output, 5, &[path.to_str().expect("a path"), "--store"]);
         assert!(!path.exists(), "{words:?}");
     }
 }
@@ -159,8 +165,8 @@ fn an_unusable_store_folder_is_named_by_every_server() {
         &["stdio", "--store", &store, "--", &behind],
     ] {
         let output = outlast(home.path()).args(words).output();
-        let said = Said::from(output.expect("it runs"));
-        check(&said, 5, &[folder, "--store"]);
+        let output = CommandOutput::from(output.expect("it runs"));
+        check(&output, 5, &[folder, "--store"]);
     }
 }
 
@@ -169,12 +175,16 @@ fn every_network_address_warns_and_the_snippet_can_be_used() {
     let home = TempDir::new().expect("a folder");
     let behind = behind();
     let words = ["serve", "--http", "0.0.0.0:0", "--no-probe", "--", &behind];
-    let mut serving = Running::start(outlast(home.path()).args(words));
+    let mut serving = RunningCommand::start(outlast(home.path()).args(words));
     serving.until("warning: on 0.0.0.0 other machines can connect");
     serving.until("\"url\": \"http://127.0.0.1:");
     serving.interrupt();
-    let said = serving.end();
-    assert_eq!(said.code, Some(0), "{}", said.err);
-    assert!(!said.err.contains("http://0.0.0.0"), "{}", said.err);
-    assert!(said.out.starts_with("http://127.0.0.1:"), "{}", said.out);
+    let output = serving.end();
+    assert_eq!(output.code, Some(0), "{}", output.err);
+    assert!(!output.err.contains("http://0.0.0.0"), "{}", output.err);
+    assert!(
+        output.out.starts_with("http://127.0.0.1:"),
+        "{}",
+        output.out
+    );
 }

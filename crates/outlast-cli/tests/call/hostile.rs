@@ -3,7 +3,7 @@
 use outlast_testkit::{ServerProcess, example};
 use tempfile::TempDir;
 
-use crate::stage::outlast;
+use crate::harness::outlast;
 use outlast_testkit::Pty;
 
 /// The example `hostile`, until it is dropped.

@@ -1,10 +1,10 @@
 //! Ctrl-C while a call is followed: asks once whether to cancel or to detach. A detached task can
 //! be found again.
 
-use crate::stage::{Running, Server};
+use crate::harness::{RunningCommand, Server};
 
 /// Follows a task of `steps` steps that has started.
-fn following(server: &Server, options: &[&str], steps: &str) -> Running {
+fn following(server: &Server, options: &[&str], steps: &str) -> RunningCommand {
     let mut words = vec!["call"];
     words.extend(options);
     words.extend(["{}", "countdown", steps]);
@@ -20,8 +20,8 @@ fn the_first_ctrl_c_asks_and_the_task_is_cancelled() {
     call.interrupt();
     call.until("[c]ancel the task, [d]etach and leave it running, or [s]tay?");
     call.type_line("c");
-    let said = call.end();
-    assert_eq!(said.code, Some(8), "{}", said.err);
+    let output = call.end();
+    assert_eq!(output.code, Some(8), "{}", output.err);
 }
 
 #[test]
@@ -31,12 +31,12 @@ fn the_first_ctrl_c_asks_and_the_call_continues() {
     call.interrupt();
     call.until("or [s]tay?");
     call.type_line("s");
-    let said = call.end();
+    let output = call.end();
     assert_eq!(
-        (said.out.as_str(), said.code),
+        (output.out.as_str(), output.code),
         ("lift-off\n", Some(0)),
         "{}",
-        said.err
+        output.err
     );
 }
 
@@ -89,8 +89,8 @@ fn without_a_terminal_a_task_is_detached_and_a_plain_call_cancelled() {
     let mut call = server.begin(&["call", "--no-task", "{}", "countdown", "from=1000"]);
     call.until("] 1/1000");
     call.interrupt();
-    let said = call.end();
-    assert_eq!(said.code, Some(8), "{}", said.err);
+    let output = call.end();
+    assert_eq!(output.code, Some(8), "{}", output.err);
 }
 
 #[test]
@@ -101,8 +101,8 @@ fn ctrl_c_does_not_cancel_a_watched_task() {
     let mut watch = server.begin(&["tasks", "watch", "{}", task]);
     watch.until("Working: task");
     watch.interrupt();
-    let said = watch.end();
-    assert_eq!(said.code, Some(0), "{}", said.err);
+    let output = watch.end();
+    assert_eq!(output.code, Some(0), "{}", output.err);
     let got = server.run(&["tasks", "get", "--json", "{}", task]);
     assert_eq!(got.json()["status"], "working", "{}", got.err);
 }

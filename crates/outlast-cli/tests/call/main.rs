@@ -2,8 +2,8 @@
 
 mod calls;
 mod errors;
+mod harness;
 mod hostile;
 mod interrupt;
-mod stage;
 mod stored;
 mod terminal;

@@ -3,11 +3,11 @@
 
 use std::time::Duration;
 
-use crate::stage::{Said, Server};
+use crate::harness::{CommandOutput, Server};
 
 impl Server {
     /// Runs the same command for the task in the store and at the server.
-    fn at_both(&self, words: &[&str], task: &str) -> [Said; 2] {
+    fn at_both(&self, words: &[&str], task: &str) -> [CommandOutput; 2] {
         let store = self.store();
         let at_store = [words, &["--store", &store, task]].concat();
         let at_server = [words, &["--as", "v1", "{}", task]].concat();
@@ -16,9 +16,9 @@ impl Server {
 
     /// Calls a tool and detaches its task.
     fn leave(&self, words: &[&str]) -> String {
-        let said = self.run(&[&["call", "--as", "v1", "--detach", "{}"], words].concat());
-        assert_eq!(said.code, Some(0), "{}", said.err);
-        said.out.trim().to_owned()
+        let output = self.run(&[&["call", "--as", "v1", "--detach", "{}"], words].concat());
+        assert_eq!(output.code, Some(0), "{}", output.err);
+        output.out.trim().to_owned()
     }
 }
 
@@ -33,17 +33,17 @@ fn exit_codes_are_the_same_in_a_store_and_at_a_server() {
     for (task, code) in [(&flaky, 7), (&counted, 0), (&cancelled, 8)] {
         let waited = server.run(&["tasks", "result", "--as", "v1", "{}", task]);
         assert_eq!(waited.code, Some(code), "{}", waited.err);
-        for said in server.at_both(&["tasks", "result", "--json"], task) {
-            assert_eq!(said.code, Some(code), "{}", said.err);
+        for output in server.at_both(&["tasks", "result", "--json"], task) {
+            assert_eq!(output.code, Some(code), "{}", output.err);
         }
-        for said in server.at_both(&["tasks", "watch"], task) {
-            assert_eq!(said.code, Some(code), "{}", said.err);
+        for output in server.at_both(&["tasks", "watch"], task) {
+            assert_eq!(output.code, Some(code), "{}", output.err);
         }
     }
     for unknown in ["nonsense", "00000000000000000000000000"] {
-        for said in server.at_both(&["tasks", "get"], unknown) {
-            assert_eq!(said.code, Some(3), "{}", said.err);
-            assert!(said.err.contains("next:"), "{}", said.err);
+        for output in server.at_both(&["tasks", "get"], unknown) {
+            assert_eq!(output.code, Some(3), "{}", output.err);
+            assert!(output.err.contains("next:"), "{}", output.err);
         }
     }
 }
@@ -54,9 +54,13 @@ fn an_unknown_outcome_has_its_own_exit_code() {
     let task = server.leave(&["flaky"]);
     server.kill();
     server.start_again();
-    for said in server.at_both(&["tasks", "result"], &task) {
-        assert_eq!(said.code, Some(9), "{}{}", said.out, said.err);
-        assert!(said.err.contains("the outcome is unknown"), "{}", said.err);
+    for output in server.at_both(&["tasks", "result"], &task) {
+        assert_eq!(output.code, Some(9), "{}{}", output.out, output.err);
+        assert!(
+            output.err.contains("the outcome is unknown"),
+            "{}",
+            output.err
+        );
     }
 }
 
@@ -65,18 +69,18 @@ fn a_data_directory_that_cannot_be_used_is_named() {
     let server = Server::start();
     let file = server.home.path().join("file");
     std::fs::write(&file, "").expect("a file");
-    let said = server
+    let output = server
         .command(&["tasks", "list"])
         .env("XDG_DATA_HOME", &file)
         .output();
-    let said = Said::from(said.expect("it runs"));
-    assert_eq!(said.code, Some(5), "{}", said.err);
+    let output = CommandOutput::from(output.expect("it runs"));
+    assert_eq!(output.code, Some(5), "{}", output.err);
     assert!(
-        said.err.contains(file.to_str().expect("text")),
+        output.err.contains(file.to_str().expect("text")),
         "{}",
-        said.err
+        output.err
     );
-    assert!(said.err.contains("next:"), "{}", said.err);
+    assert!(output.err.contains("next:"), "{}", output.err);
 }
 
 #[test]
@@ -87,14 +91,14 @@ fn a_call_outlasts_its_server_and_reports_that_it_is_unreachable() {
     server.kill();
     call.until("server unreachable for");
     server.start_again();
-    let said = call.end();
+    let output = call.end();
     assert_eq!(
-        (said.out.as_str(), said.code),
+        (output.out.as_str(), output.code),
         ("lift-off\n", Some(0)),
         "{}",
-        said.err
+        output.err
     );
-    assert!(!said.err.contains("lost"), "{}", said.err);
+    assert!(!output.err.contains("lost"), "{}", output.err);
 }
 
 #[test]
@@ -149,12 +153,12 @@ fn an_id_can_be_shortened() {
         .zip(other.bytes())
         .take_while(|(a, b)| a == b)
         .count();
-    for said in server.at_both(&["tasks", "get", "--json"], &task[..=same]) {
-        assert_eq!(said.json()["taskId"], task.as_str(), "{}", said.err);
+    for output in server.at_both(&["tasks", "get", "--json"], &task[..=same]) {
+        assert_eq!(output.json()["taskId"], task.as_str(), "{}", output.err);
     }
     if same > 0 {
-        for said in server.at_both(&["tasks", "get"], &task[..same]) {
-            assert_eq!(said.code, Some(2), "{}", said.err);
+        for output in server.at_both(&["tasks", "get"], &task[..same]) {
+            assert_eq!(output.code, Some(2), "{}", output.err);
         }
     }
 }
@@ -174,13 +178,13 @@ fn colours_follow_the_option_and_the_environment() {
         let words = [words, &["tasks", "list", "--store", &store]].concat();
         let mut command = server.command(&words);
         command.env_remove("NO_COLOR").env_remove("CLICOLOR_FORCE");
-        let said = command.envs(variables.iter().copied()).output();
-        let said = Said::from(said.expect("it runs"));
-        let is_coloured = said.out.contains("\x1b[36mworking\x1b[0m");
+        let output = command.envs(variables.iter().copied()).output();
+        let output = CommandOutput::from(output.expect("it runs"));
+        let is_coloured = output.out.contains("\x1b[36mworking\x1b[0m");
         assert_eq!(
             is_coloured, expected,
             "{words:?} {variables:?} {}",
-            said.out
+            output.out
         );
     }
 }

@@ -1,6 +1,6 @@
 //! The output on a terminal.
 
-use crate::stage::Server;
+use crate::harness::Server;
 use outlast_testkit::Pty;
 
 /// The output of a call on a terminal with this number of columns.

@@ -15,10 +15,10 @@ const ADDRESS: &str = "127.0.0.1:8040";
 /// The home directory in the documents.
 const HOME: &str = "/home/ada";
 /// Longer than any command takes on a busy machine.
-const LIMIT: Duration = Duration::from_secs(120);
-const COLUMNS: u16 = 200;
+const COMMAND_TIMEOUT: Duration = Duration::from_secs(120);
+const TERMINAL_COLUMNS: u16 = 200;
 
-pub(crate) struct Reader {
+pub(crate) struct DocumentRunner {
     home: TempDir,
     address: String,
     ids: Ids,
@@ -26,7 +26,7 @@ pub(crate) struct Reader {
     servers: Vec<TerminalProcess>,
 }
 
-impl Reader {
+impl DocumentRunner {
     pub(crate) fn new() -> Self {
         let home = TempDir::new().expect("a temporary folder");
         let programs = home.path().join("bin");
@@ -63,7 +63,7 @@ impl Reader {
         if line.starts_with("outlast serve") && !line.contains("--http") {
             words.splice(2..2, ["--http".to_owned(), self.address.clone()]);
         }
-        let terminal = Pty::new(COLUMNS).start(self.command(&words));
+        let terminal = Pty::new(TERMINAL_COLUMNS).start(self.command(&words));
         let mut printed = printed.to_vec();
         if printed.is_empty() && is_server {
             printed.push(format!("http://{ADDRESS}/mcp"));
@@ -82,7 +82,7 @@ impl Reader {
                 );
                 break;
             }
-            let over = ended.is_some() || began.elapsed() > LIMIT;
+            let over = ended.is_some() || began.elapsed() > COMMAND_TIMEOUT;
             assert!(
                 !over,
                 "{at}: {line}\ndoes not print: {}\nbut:\n{shown}",

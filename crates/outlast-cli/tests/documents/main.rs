@@ -23,7 +23,7 @@ mod markdown;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use commands::Reader;
+use commands::DocumentRunner;
 use markdown::{Block, blocks};
 
 /// Commands that do not run in this test: their prefix, and the reason.
@@ -82,9 +82,9 @@ fn documents() -> Vec<(String, String)> {
 fn commands_print_what_the_documents_show() {
     let mut skipped = BTreeSet::new();
     for (path, text) in documents() {
-        let mut reader = None;
+        let mut runner = None;
         for block in blocks(&text) {
-            follow(&path, &block, &mut reader, &mut skipped);
+            follow(&path, &block, &mut runner, &mut skipped);
         }
     }
     let unused: Vec<_> = NOT_RUN
@@ -98,17 +98,17 @@ fn commands_print_what_the_documents_show() {
 fn follow(
     path: &str,
     block: &Block,
-    reader: &mut Option<Reader>,
+    runner: &mut Option<DocumentRunner>,
     skipped: &mut BTreeSet<&'static str>,
 ) {
     let at = format!("{path}:{}", block.line);
     if let Some(name) = block.directive("file") {
-        let reader = reader.get_or_insert_with(Reader::new);
-        return reader.write(name, &block.text);
+        let runner = runner.get_or_insert_with(DocumentRunner::new);
+        return runner.write(name, &block.text);
     }
     if block.directive("config").is_some() {
-        let reader = reader.get_or_insert_with(Reader::new);
-        return reader.check_configuration(&at, &block.text);
+        let runner = runner.get_or_insert_with(DocumentRunner::new);
+        return runner.check_configuration(&at, &block.text);
     }
     let commands = match block.language.as_str() {
         "console" => block.console(),
@@ -121,8 +121,8 @@ fn follow(
             skipped.insert(*begin);
             continue;
         }
-        let reader = reader.get_or_insert_with(Reader::new);
-        reader.run(&at, &command, &printed);
+        let runner = runner.get_or_insert_with(DocumentRunner::new);
+        runner.run(&at, &command, &printed);
     }
 }
 

@@ -6,7 +6,7 @@ use outlast_testkit::mcp::caller::{self, Caller, Ending, Kind};
 use serde_json::{Value, json};
 
 /// How a client whose call was interrupted continues.
-pub(crate) enum Thread {
+pub(crate) enum Continuation {
     /// With the name of a task or a ticket.
     Task(Value),
     /// The client knows no task, and can only list tasks.
@@ -35,15 +35,15 @@ pub(crate) async fn status(caller: &mut Caller, task: &Value) -> String {
 
 /// Polls until a task has this status.
 pub(crate) async fn until(caller: &mut Caller, task: &Value, word: &str) {
-    let mut said = String::new();
+    let mut last_status = String::new();
     for _ in 0..1_500 {
-        said = status(caller, task).await;
-        if said.contains(word) {
+        last_status = status(caller, task).await;
+        if last_status.contains(word) {
             return;
         }
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
-    panic!("{task} is not {word} but {said}");
+    panic!("{task} is not {word} but {last_status}");
 }
 
 /// The names of all tasks that the client can list.
@@ -73,13 +73,13 @@ pub(crate) async fn end_of(caller: &mut Caller, task: &Value) -> Ending {
 }
 
 /// The end of the call, as its client finds it.
-pub(crate) async fn end_of_thread(caller: &mut Caller, thread: &Thread) -> Ending {
+pub(crate) async fn end_of_call(caller: &mut Caller, continuation: &Continuation) -> Ending {
     match thread {
-        Thread::Task(task) => end_of(caller, task).await,
-        Thread::Nothing => match &found(caller).await[..] {
+        Continuation::Task(task) => end_of(caller, task).await,
+        Continuation::Nothing => match &found(caller).await[..] {
             [task] => end_of(caller, task).await,
             other => panic!("there are {other:?}"),
         },
-        Thread::Retry(params, asked) => caller.finish(params.clone(), asked.clone()).await,
+        Continuation::Retry(params, asked) => caller.finish(params.clone(), asked.clone()).await,
     }
 }

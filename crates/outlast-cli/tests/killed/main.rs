@@ -13,7 +13,7 @@ mod client;
 #[path = "../serve/gateway.rs"]
 #[expect(dead_code, reason = "the tests of `serve` use more of it")]
 mod gateway;
-mod place;
+mod harness;
 #[path = "../../../outlast/tests/gateway/playing.rs"]
 mod playing;
 mod run;

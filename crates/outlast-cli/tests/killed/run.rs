@@ -7,13 +7,13 @@ use crate::cell::{Cell, Server};
 use crate::playing::{self, Scene};
 use crate::states::{Case, STATES, State};
 
-async fn play(cases: Vec<Case>) -> Vec<(Case, Option<String>)> {
-    let scene = |case: Case| -> (Case, Scene) { (case, Box::pin(case.play())) };
-    playing::play(cases.into_iter().map(scene).collect(), AT_ONCE).await
+async fn run(cases: Vec<Case>) -> Vec<(Case, Option<String>)> {
+    let scene = |case: Case| -> (Case, Scene) { (case, Box::pin(case.run())) };
+    playing::run(cases.into_iter().map(scene).collect(), CONCURRENT_GATEWAYS).await
 }
 
-fn fail_if_wrong(played: &[(Case, Option<String>)]) {
-    let wrong = played.iter().filter_map(|(case, wrong)| {
+fn fail_if_wrong(results: &[(Case, Option<String>)]) {
+    let wrong = results.iter().filter_map(|(case, wrong)| {
         let why = wrong.as_ref()?;
         let class = if case.may_repeat { "reads" } else { "once" };
         Some(format!(
@@ -53,7 +53,7 @@ async fn a_killed_gateway_keeps_its_guarantees_in_the_riskiest_cases() {
             ..case(lost, State::Working)
         },
     ];
-    fail_if_wrong(&play(cases).await);
+    fail_if_wrong(&run(cases).await);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -74,7 +74,7 @@ async fn a_killed_gateway_keeps_its_guarantees_in_every_case() {
             }));
         }
     }
-    let played = play(cases).await;
+    let results = run(cases).await;
     println!(
         "| killed while the call is | once, server on a pipe | once, at a URL | read-only, on a pipe | read-only, at a URL |"
     );
@@ -86,16 +86,16 @@ async fn a_killed_gateway_keeps_its_guarantees_in_every_case() {
                 let here = |(case, _): &&(Case, Option<String>)| {
                     (case.state, case.may_repeat, case.cell.back) == (state, may_repeat, back)
                 };
-                let here = || played.iter().filter(here);
+                let here = || results.iter().filter(here);
                 let right = here().filter(|(_, wrong)| wrong.is_none()).count();
                 shown.push(format!("{right} of {}", here().count()));
             }
         }
         println!("| {} | {} |", state.word(), shown.join(" | "));
     }
-    println!("\nthe gateway was killed {} times", played.len());
-    fail_if_wrong(&played);
+    println!("\nthe gateway was killed {} times", results.len());
+    fail_if_wrong(&results);
 }
 
 /// The number of gateways that run at the same time.
-const AT_ONCE: usize = 6;
+const CONCURRENT_GATEWAYS: usize = 6;

@@ -8,8 +8,8 @@ use outlast_testkit::mcp::entrance::Way;
 use serde_json::{Value, json};
 
 use crate::cell::{Cell, Fate, Server};
-use crate::client::{Thread, end_of, end_of_thread, found, status, task_in, until};
-use crate::place::Place;
+use crate::client::{Continuation, end_of, end_of_call, found, status, task_in, until};
+use crate::harness::Harness;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum State {
@@ -52,21 +52,21 @@ pub(crate) struct Case {
 
 impl Case {
     /// Starts a call, kills the gateway in the state, and checks the result.
-    pub(crate) async fn play(self) {
+    pub(crate) async fn run(self) {
         // Long enough that nothing is stored, or so short that everything is.
         let grace = if self.state == State::Unstored {
             60_000
         } else {
             50
         };
-        let mut place = Place::new(self.cell, grace);
-        let mut caller = place.caller(self.cell).await;
-        let thread = self.reach(&place, &mut caller).await;
+        let mut harness = Harness::new(self.cell, grace);
+        let mut caller = harness.caller(self.cell).await;
+        let thread = self.reach(&harness, &mut caller).await;
         caller.fall_silent();
-        place.kill_and_start();
-        caller.come_back(&place.entrance()).await;
+        harness.kill_and_start();
+        caller.come_back(&harness.entrance()).await;
         caller.silent = false;
-        self.check(&place, &mut caller, thread).await;
+        self.check(&harness, &mut caller, thread).await;
     }
 
     fn params(self) -> Value {
@@ -79,7 +79,7 @@ impl Case {
     }
 
     /// Brings a call into the state.
-    async fn reach(self, place: &Place, caller: &mut Caller) -> Thread {
+    async fn reach(self, harness: &Harness, caller: &mut Caller) -> Continuation {
         let mut params = self.params();
         if self.cell.client == Kind::V1 {
             params["task"] = json!({});
@@ -92,16 +92,16 @@ impl Case {
                 // A call that requests a task is stored before the server receives it, so this
                 // state does not exist.
                 if kind != Kind::V1 {
-                    place.until_runs(1).await;
+                    harness.until_runs(1).await;
                 }
-                return Thread::Nothing;
+                return Continuation::Nothing;
             }
             State::Asked if kind == Kind::PlainLegacy => {
                 caller.until_told("elicitation/create").await;
                 // Also longer than its grace period.
                 tokio::time::sleep(Duration::from_millis(1_000)).await;
                 self.until_attached().await;
-                return Thread::Nothing;
+                return Continuation::Nothing;
             }
             _ => {}
         }
@@ -109,7 +109,7 @@ impl Case {
         let is_asked = begun["result"]["resultType"] == "input_required";
         match self.state {
             // The input request comes before the task, or without one.
-            State::Asked if is_asked => return Thread::Retry(params, begun),
+            State::Asked if is_asked => return Continuation::Retry(params, begun),
             State::Answered if is_asked => {
                 begun = caller.retry(params, &begun["result"]).await;
             }
@@ -118,16 +118,16 @@ impl Case {
         let task = task_in(&begun).unwrap_or_else(|| panic!("{begun}"));
         match self.state {
             State::Asked => until(caller, &task, "input_required").await,
-            State::Answered => answer(caller, &task, place).await,
+            State::Answered => answer(caller, &task, harness).await,
             State::Finished => {
-                place.go();
+                harness.go();
                 until(caller, &task, "completed").await;
             }
             State::Working | State::Unstored => {}
         }
-        place.until_runs(1).await;
+        harness.until_runs(1).await;
         self.until_attached().await;
-        Thread::Task(task)
+        Continuation::Task(task)
     }
 
     /// Waits until the gateway has stored the handle of the server's task, which the server creates
@@ -138,9 +138,9 @@ impl Case {
         }
     }
 
-    async fn check(self, place: &Place, caller: &mut Caller, thread: Thread) {
+    async fn check(self, harness: &Harness, caller: &mut Caller, thread: Continuation) {
         if self.state == State::Unstored {
-            return self.check_unstored(place, caller).await;
+            return self.check_unstored(harness, caller).await;
         }
         let fate = self.fate(&thread);
         if self.state == State::Answered {
@@ -150,8 +150,8 @@ impl Case {
                 _ => |method, _| panic!("{method} was answered before"),
             };
         }
-        place.go();
-        let ended = end_of_thread(caller, &thread).await;
+        harness.go();
+        let ended = end_of_call(caller, &thread).await;
         let runs = match fate {
             Fate::RunsAgain => 2,
             Fate::GoesOn | Fate::Unknown => 1,
@@ -167,17 +167,17 @@ impl Case {
         }
         // Long enough for a second call, which would be an error.
         tokio::time::sleep(Duration::from_millis(500)).await;
-        assert_eq!(place.runs(), runs, "runs");
+        assert_eq!(harness.runs(), runs, "runs");
     }
 
     /// The guaranteed result of a call in this state.
-    fn fate(self, thread: &Thread) -> Fate {
+    fn fate(self, continuation: &Continuation) -> Fate {
         let Cell { server, back, .. } = self.cell;
         match (self.state, thread) {
             (State::Finished, _) => Fate::GoesOn,
             // A suspended call has no task, and a retry never runs it a second time (DESIGN §5,
             // promotion).
-            (State::Asked, Thread::Retry(..)) => Fate::Unknown,
+            (State::Asked, Continuation::Retry(..)) => Fate::Unknown,
             // Input requests of a modern server without tasks outlive the gateway, as long as the
             // server keeps its state.
             (State::Asked, _) if server == Server::PlainModern && back == Way::Http => Fate::GoesOn,
@@ -186,8 +186,8 @@ impl Case {
     }
 
     /// No task was acknowledged, so none exists or it ends by the rules; and the gateway works.
-    async fn check_unstored(self, place: &Place, caller: &mut Caller) {
-        place.go();
+    async fn check_unstored(self, harness: &Harness, caller: &mut Caller) {
+        harness.go();
         tokio::time::sleep(Duration::from_millis(500)).await;
         for task in found(caller).await {
             match end_of(caller, &task).await {
@@ -196,22 +196,22 @@ impl Case {
                 other => panic!("{other:?}"),
             }
         }
-        let before = place.runs();
+        let before = harness.runs();
         assert!(
             before <= if self.may_repeat { 2 } else { 1 },
             "{before} runs"
         );
         let ended = caller.call("reads", json!({})).await;
         assert!(matches!(ended, Ending::Result(_)), "{ended:?}");
-        assert_eq!(place.runs(), before + 1);
+        assert_eq!(harness.runs(), before + 1);
     }
 }
 
 /// Answers the input request of a task, and waits until the tool has the response.
-async fn answer(caller: &mut Caller, task: &Value, place: &Place) {
+async fn answer(caller: &mut Caller, task: &Value, harness: &Harness) {
     let mut answered = Vec::new();
     for _ in 0..1_500 {
-        if place.is_answered() {
+        if harness.is_answered() {
             return;
         }
         if caller.kind == Kind::V2 {

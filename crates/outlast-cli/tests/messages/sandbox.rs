@@ -64,11 +64,14 @@ impl Sandbox {
         let id = child.id();
         let (send, ended) = mpsc::channel();
         std::thread::spawn(move || send.send(child.wait_with_output()));
-        let Ok(output) = ended.recv_timeout(LIMIT) else {
+        let Ok(output) = ended.recv_timeout(COMMAND_TIMEOUT) else {
             let pid = i32::try_from(id).ok().and_then(Pid::from_raw);
             // The process may have ended just now.
             let _ = kill_process(pid.expect("a child has an id"), Signal::KILL);
-            panic!("outlast {args:?} has not ended after {} s", LIMIT.as_secs());
+            panic!(
+                "outlast {args:?} has not ended after {} s",
+                COMMAND_TIMEOUT.as_secs()
+            );
         };
         let output = output.expect("its output can be read");
         let quoted: Vec<_> = args.iter().map(|arg| quoted(arg)).collect();
@@ -155,4 +158,4 @@ fn quoted(arg: &str) -> String {
 const TASK_ID_LETTERS: usize = 26;
 
 /// Longer than any command takes on a busy machine.
-const LIMIT: Duration = Duration::from_secs(120);
+const COMMAND_TIMEOUT: Duration = Duration::from_secs(120);

@@ -126,7 +126,7 @@ fn the_soft_limit_is_raised_and_connections_leave_the_store_its_descriptors() {
     let address = gateway.kill();
     let gateway = Gateway::start(home.path(), &address, &["--config", "mcp.json"], 1);
     for task in tasks {
-        let found = gateway.said(&["tasks", "get", "{}", &task, "--as", "v2"]);
+        let found = gateway.run_ok(&["tasks", "get", "{}", &task, "--as", "v2"]);
         assert!(found.contains(&task), "{found}");
     }
 }
@@ -134,7 +134,7 @@ fn the_soft_limit_is_raised_and_connections_leave_the_store_its_descriptors() {
 #[test]
 fn a_gateway_without_a_free_descriptor_is_not_ready_and_recovers() {
     let home = TempDir::new().expect("a folder");
-    let gateway = Gateway::before_one(home.path(), "127.0.0.1:0");
+    let gateway = Gateway::for_sample_server(home.path(), "127.0.0.1:0");
     let mut served = Connection::open(&gateway);
     assert_eq!(served.ask("GET", "/readyz", "", "").0, 200);
     let pid = i32::try_from(gateway.process.id())
@@ -161,5 +161,5 @@ fn a_gateway_without_a_free_descriptor_is_not_ready_and_recovers() {
     std::thread::sleep(Duration::from_millis(200));
     limit(before);
     assert_eq!(waiting.ask("GET", "/readyz", "", "").0, 200);
-    assert_eq!(gateway.said(&["call", "{}", "echo", "say=hi"]), "hi");
+    assert_eq!(gateway.run_ok(&["call", "{}", "echo", "say=hi"]), "hi");
 }

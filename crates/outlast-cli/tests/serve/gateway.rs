@@ -31,7 +31,7 @@ impl Gateway {
     }
 
     /// A gateway for the sample server without tasks.
-    pub(crate) fn before_one(home: &Path, address: &str) -> Self {
+    pub(crate) fn for_sample_server(home: &Path, address: &str) -> Self {
         let behind = example("behind");
         Self::start(home, address, &["--", behind.to_str().expect("a path")], 1)
     }
@@ -63,7 +63,7 @@ impl Gateway {
             .expect("it runs")
     }
 
-    pub(crate) fn said(&self, words: &[&str]) -> String {
+    pub(crate) fn run_ok(&self, words: &[&str]) -> String {
         let output = self.run(words);
         let (out, err) = (text(&output.stdout), text(&output.stderr));
         assert!(output.status.success(), "{words:?}: {out}{err}");

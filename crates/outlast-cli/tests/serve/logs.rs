@@ -55,19 +55,19 @@ fn visit(gateway: &Gateway, home: &std::path::Path) {
         &["--as", "v2"],
         &["--no-task"],
     ] {
-        let said = call(0, &ada, &[&["call", "echo", &say], how].concat());
-        assert!(said.contains(SECRET), "the tool answers: {said}");
+        let output = call(0, &ada, &[&["call", "echo", &say], how].concat());
+        assert!(output.contains(SECRET), "the tool answers: {output}");
     }
     let odd = format!("ms=\"{}\"", secret("wrong-argument"));
     call(0, &ada, &["call", "wait", &odd, "--task", "--as", "v1"]);
     call(0, &ada, &["call", &secret("tool"), "--no-task"]);
     call(0, &ada, &["call", "crash", "--no-task"]);
-    let said = call(0, &ada, &["call", "echo", &say]);
-    assert!(said.contains(SECRET), "it is back: {said}");
+    let output = call(0, &ada, &["call", "echo", &say]);
+    assert!(output.contains(SECRET), "it is back: {output}");
     let unreachable = call(1, &ada, &["call", "echo", &say]);
     assert!(unreachable.contains("cannot be reached"), "{unreachable}");
-    let said = call(2, &ada, &["call", "countdown", "from=1", "--task"]);
-    assert!(!said.is_empty());
+    let output = call(2, &ada, &["call", "countdown", "from=1", "--task"]);
+    assert!(!output.is_empty());
     call(0, &secret("wrong-token"), &["call", "echo", &say]);
     let session = secret("session");
     let headers = [("mcp-session-id", session.as_str())];
@@ -136,7 +136,7 @@ fn the_log_contains_no_secrets_and_no_messages() {
     let lines: Vec<_> = log.lines().filter(|line| line.contains(SECRET)).collect();
     assert!(lines.is_empty(), "{lines:#?}");
     // The log is not empty: it contains what an operator needs, in both formats.
-    for told in [
+    for expected in [
         "connected",
         "created",
         "ended",
@@ -147,12 +147,12 @@ fn the_log_contains_no_secrets_and_no_messages() {
         "unknown session",
         "answered with an error",
     ] {
-        let lines: Vec<_> = log.lines().filter(|line| line.contains(told)).collect();
+        let lines: Vec<_> = log.lines().filter(|line| line.contains(expected)).collect();
         let json = lines
             .iter()
             .any(|line| serde_json::from_str::<Value>(line).is_ok());
         let text = lines.iter().any(|line| line.contains(" outlast"));
-        assert!(json && text, "{told}: {lines:#?}");
+        assert!(json && text, "{expected}: {lines:#?}");
     }
 }
 
@@ -166,10 +166,10 @@ fn requests_are_logged_only_with_the_audit_trail() {
     let written = |filter: &[&str]| {
         let words = [filter, &behind].concat();
         let gateway = Gateway::start(home.path(), "127.0.0.1:0", &words, 1);
-        gateway.said(&["call", "{}", "echo", "say=hi"]);
+        gateway.run_ok(&["call", "{}", "echo", "say=hi"]);
         let before = gateway.log().len();
         for how in ["v1", "v2"] {
-            let task = gateway.said(&["call", "{}", "wait", "ms=1", "--task", "--as", how]);
+            let task = gateway.run_ok(&["call", "{}", "wait", "ms=1", "--task", "--as", how]);
             assert_eq!(task, "waited");
         }
         for body in ["not json", "{}", "[]"] {
@@ -200,15 +200,15 @@ fn a_log_can_be_disabled_and_an_unknown_level_is_refused() {
     let behind = example("behind");
     let words = ["--log", "off", "--", behind.to_str().expect("a path")];
     let gateway = Gateway::start(home.path(), "127.0.0.1:0", &words, 1);
-    gateway.said(&["call", "{}", "wait", "ms=1", "--task", "--as", "v1"]);
+    gateway.run_ok(&["call", "{}", "wait", "ms=1", "--task", "--as", "v1"]);
     assert!(!gateway.log().contains("created"), "{}", gateway.log());
     drop(gateway);
-    let said = outlast(home.path())
+    let output = outlast(home.path())
         .args(["serve", "--log", "loud", "--", "x"])
         .output()
         .expect("it runs");
-    assert_eq!(said.status.code(), Some(2));
-    let why = text(&said.stderr);
+    assert_eq!(output.status.code(), Some(2));
+    let why = text(&output.stderr);
     assert!(why.contains("`loud`") && why.contains("next:"), "{why}");
 }
 

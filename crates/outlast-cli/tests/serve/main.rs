@@ -19,15 +19,15 @@ use gateway::{Gateway, outlast, text};
 #[test]
 fn any_server_gets_tasks_and_a_token_is_required() {
     let home = TempDir::new().expect("a folder");
-    let gateway = Gateway::before_one(home.path(), "127.0.0.1:0");
+    let gateway = Gateway::for_sample_server(home.path(), "127.0.0.1:0");
     assert!(gateway.urls()[0].ends_with("/mcp"));
-    assert_eq!(gateway.said(&["call", "{}", "echo", "say=hi"]), "hi");
+    assert_eq!(gateway.run_ok(&["call", "{}", "echo", "say=hi"]), "hi");
     assert_eq!(
-        gateway.said(&["call", "{}", "wait", "ms=10", "--task"]),
+        gateway.run_ok(&["call", "{}", "wait", "ms=10", "--task"]),
         "waited"
     );
     // A client with tasks gets no ticket tools.
-    let tools = gateway.said(&["doctor", "{}"]);
+    let tools = gateway.run_ok(&["doctor", "{}"]);
     assert!(
         tools.contains("echo") && !tools.contains("task_wait"),
         "{tools}"
@@ -52,14 +52,14 @@ fn any_server_gets_tasks_and_a_token_is_required() {
     // The same token at the next start, so that the owner is the same.
     let before = gateway.token();
     let address = gateway.kill();
-    let gateway = Gateway::before_one(home.path(), &address);
+    let gateway = Gateway::for_sample_server(home.path(), &address);
     assert_eq!(gateway.token(), before);
 }
 
 #[test]
 fn an_input_request_of_a_child_server_reaches_the_user() {
     let home = TempDir::new().expect("a folder");
-    let gateway = Gateway::before_one(home.path(), "127.0.0.1:0");
+    let gateway = Gateway::for_sample_server(home.path(), "127.0.0.1:0");
     for form in ["--task", "--no-task"] {
         let mut asking = outlast(home.path())
             .args(["call", &gateway.urls()[0], "ask", "--interactive", form])
@@ -72,8 +72,8 @@ fn an_input_request_of_a_child_server_reaches_the_user() {
         let mut person = asking.stdin.take().expect("a pipe");
         person.write_all(b"y\nAda\n").expect("it reads");
         drop(person);
-        let said = asking.wait_with_output().expect("it ends");
-        assert_eq!(text(&said.stdout).trim(), "Hello, Ada!", "{form}");
+        let output = asking.wait_with_output().expect("it ends");
+        assert_eq!(text(&output.stdout).trim(), "Hello, Ada!", "{form}");
     }
 }
 
@@ -81,28 +81,28 @@ fn an_input_request_of_a_child_server_reaches_the_user() {
 fn a_kill_loses_no_result_and_reruns_only_repeatable_calls() {
     // Guarantees 1, 2 and 4, with the real program.
     let home = TempDir::new().expect("a folder");
-    let gateway = Gateway::before_one(home.path(), "127.0.0.1:0");
+    let gateway = Gateway::for_sample_server(home.path(), "127.0.0.1:0");
     let task = |gateway: &Gateway, tool: &str, ms: &str| {
-        gateway.said(&["call", "{}", tool, ms, "--task", "--detach", "--as", "v1"])
+        gateway.run_ok(&["call", "{}", tool, ms, "--task", "--detach", "--as", "v1"])
     };
     let done = task(&gateway, "wait", "ms=1");
     let once = task(&gateway, "wait", "ms=3600000");
     let again = task(&gateway, "read", "ms=1500");
     until("the first has ended", || {
         gateway
-            .said(&["tasks", "get", "{}", &done])
+            .run_ok(&["tasks", "get", "{}", &done])
             .contains("completed")
     });
     let address = gateway.kill();
-    let gateway = Gateway::before_one(home.path(), &address);
-    let result = gateway.said(&["tasks", "result", "{}", &done]);
+    let gateway = Gateway::for_sample_server(home.path(), &address);
+    let result = gateway.run_ok(&["tasks", "result", "{}", &done]);
     assert!(result.contains("waited"), "{result}");
-    let lost = gateway.said(&["tasks", "get", "{}", &once]);
+    let lost = gateway.run_ok(&["tasks", "get", "{}", &once]);
     assert!(
         lost.contains("failed") && lost.contains("unknown"),
         "{lost}"
     );
-    let read = gateway.said(&["tasks", "result", "{}", &again]);
+    let read = gateway.run_ok(&["tasks", "result", "{}", &again]);
     assert!(read.contains("read"), "{read}");
 }
 
@@ -126,7 +126,7 @@ fn an_orphaned_server_is_ended_before_its_call_runs_again() {
         text.lines().map(str::to_owned).collect()
     };
     let gateway = start("127.0.0.1:0");
-    let task = gateway.said(&[
+    let task = gateway.run_ok(&[
         "call", "{}", "read", "ms=1000", "--task", "--detach", "--as", "v1",
     ]);
     let address = gateway.kill();
@@ -134,7 +134,7 @@ fn an_orphaned_server_is_ended_before_its_call_runs_again() {
     assert_eq!(left.len(), 1);
     assert!(lives(&left[0]), "it does not end with its input");
     let gateway = start(&address);
-    let read = gateway.said(&["tasks", "result", "{}", &task]);
+    let read = gateway.run_ok(&["tasks", "result", "{}", &task]);
     assert!(read.contains("read"), "{read}");
     assert!(!lives(&left[0]));
     assert_eq!(pids().len(), 2, "it was begun again");
@@ -155,8 +155,8 @@ fn lives(pid: &str) -> bool {
 /// Stops a gateway like a service manager.
 fn terminate(mut gateway: Gateway) {
     let pid = gateway.process.id().to_string();
-    let told = Command::new("kill").args(["-TERM", &pid]).status();
-    assert!(told.expect("it runs").success());
+    let expected = Command::new("kill").args(["-TERM", &pid]).status();
+    assert!(expected.expect("it runs").success());
     gateway.process.child().wait().expect("it ends");
 }
 
@@ -173,13 +173,13 @@ fn a_crashed_server_is_restarted_without_effect_on_another() {
     let gateway = Gateway::start(home.path(), "127.0.0.1:0", &["--config", "mcp.json"], 2);
     assert!(gateway.urls()[0].ends_with("/mcp/one") && gateway.urls()[1].ends_with("/mcp/two"));
     let two = gateway.urls()[1].clone();
-    let waits = gateway.said(&["call", &two, "wait", "ms=2000", "--task", "--detach"]);
+    let waits = gateway.run_ok(&["call", &two, "wait", "ms=2000", "--task", "--detach"]);
     let crashed = gateway.run(&["call", "{}", "crash", "--no-task"]);
     assert!(!crashed.status.success());
-    let told = text(&crashed.stdout) + &text(&crashed.stderr);
-    assert!(told.contains("unknown"), "{told}");
-    assert_eq!(gateway.said(&["call", "{}", "echo", "say=back"]), "back");
-    let result = gateway.said(&["tasks", "result", &two, &waits]);
+    let expected = text(&crashed.stdout) + &text(&crashed.stderr);
+    assert!(expected.contains("unknown"), "{expected}");
+    assert_eq!(gateway.run_ok(&["call", "{}", "echo", "say=back"]), "back");
+    let result = gateway.run_ok(&["tasks", "result", &two, &waits]);
     assert!(result.contains("waited"), "{result}");
     // The file's settings for a tool apply to that server only.
     let never = gateway.run(&["call", "{}", "wait", "ms=1", "--task", "--as", "v1"]);
@@ -195,12 +195,12 @@ fn an_unknown_setting_prevents_the_start_of_the_gateway() {
     let home = TempDir::new().expect("a folder");
     let config = r#"{ "servers": { "a": { "command": "x", "outlast": { "gracems": 5, }, } } } // for VS Code"#;
     std::fs::write(home.path().join("mcp.json"), config).expect("it is written");
-    let said = outlast(home.path())
+    let output = outlast(home.path())
         .args(["serve", "--http", "127.0.0.1:0", "--config", "mcp.json"])
         .output()
         .expect("it runs");
-    assert_eq!(said.status.code(), Some(2));
-    let why = text(&said.stderr);
+    assert_eq!(output.status.code(), Some(2));
+    let why = text(&output.stderr);
     assert!(
         why.contains("server a") && why.contains("write `graceMs`"),
         "{why}"
@@ -210,8 +210,8 @@ fn an_unknown_setting_prevents_the_start_of_the_gateway() {
 #[test]
 fn health_and_metrics_are_served_next_to_the_endpoint() {
     let home = TempDir::new().expect("a folder");
-    let gateway = Gateway::before_one(home.path(), "127.0.0.1:0");
-    gateway.said(&["call", "{}", "wait", "ms=1", "--task", "--as", "v1"]);
+    let gateway = Gateway::for_sample_server(home.path(), "127.0.0.1:0");
+    gateway.run_ok(&["call", "{}", "wait", "ms=1", "--task", "--as", "v1"]);
     let (head, body) = gateway.get("/healthz");
     assert!(head.starts_with("HTTP/1.1 200") && body == "ok\n", "{head}");
     let (head, body) = gateway.get("/readyz");
@@ -243,14 +243,14 @@ fn health_and_metrics_are_served_next_to_the_endpoint() {
 #[test]
 fn a_stopping_gateway_finishes_its_calls_and_ends_its_servers() {
     let home = TempDir::new().expect("a folder");
-    let mut gateway = Gateway::before_one(home.path(), "127.0.0.1:0");
-    let soon = gateway.said(&["call", "{}", "wait", "ms=1500", "--task", "--detach"]);
+    let mut gateway = Gateway::for_sample_server(home.path(), "127.0.0.1:0");
+    let soon = gateway.run_ok(&["call", "{}", "wait", "ms=1500", "--task", "--detach"]);
     let id = gateway.process.id().to_string();
-    let told = Command::new("kill")
+    let expected = Command::new("kill")
         .args(["-TERM", &id])
         .status()
         .expect("it runs");
-    assert!(told.success());
+    assert!(expected.success());
     // Until the work has ended it reports that it stops, and it still runs.
     until("it drains", || gateway.get("/readyz").0.contains(" 503 "));
     assert_eq!(
@@ -258,12 +258,12 @@ fn a_stopping_gateway_finishes_its_calls_and_ends_its_servers() {
         "not ready: the server is shutting down\n"
     );
     assert!(gateway.get("/healthz").0.starts_with("HTTP/1.1 200"));
-    let got = gateway.said(&["tasks", "get", "{}", &soon]);
+    let got = gateway.run_ok(&["tasks", "get", "{}", &soon]);
     assert!(got.contains("working"), "{got}");
     let ended = gateway.process.child().wait().expect("it ends");
     assert!(ended.success(), "{ended}");
-    let again = Gateway::before_one(home.path(), "127.0.0.1:0");
-    let result = again.said(&["tasks", "result", "{}", &soon]);
+    let again = Gateway::for_sample_server(home.path(), "127.0.0.1:0");
+    let result = again.run_ok(&["tasks", "result", "{}", &soon]);
     assert!(result.contains("waited"), "{result}");
 }
 
@@ -295,14 +295,14 @@ fn a_task_at_a_url_continues_when_the_gateway_is_killed() {
             "--as",
             how,
         ];
-        let task = gateway.said(&begun);
+        let task = gateway.run_ok(&begun);
         // The demo has created its task, and the gateway has stored its handle.
         std::thread::sleep(Duration::from_millis(1_500));
         let address = gateway.kill();
         let gateway = Gateway::start(home.path(), &address, &upstream, 1);
-        let result = gateway.said(&["tasks", "result", "{}", &task, "--as", how]);
+        let result = gateway.run_ok(&["tasks", "result", "{}", &task, "--as", how]);
         assert!(!result.contains("unknown"), "{how}: {result}");
-        let got = gateway.said(&["tasks", "get", "{}", &task, "--as", how]);
+        let got = gateway.run_ok(&["tasks", "get", "{}", &task, "--as", how]);
         assert!(got.contains("completed"), "{how}: {got}");
     }
 }

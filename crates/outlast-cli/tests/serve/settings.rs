@@ -29,7 +29,7 @@ fn as_bob(gateway: &Gateway, words: &[&str]) -> Output {
         .expect("it runs")
 }
 
-fn told(output: &Output) -> String {
+fn error_text(output: &Output) -> String {
     text(&output.stdout) + &text(&output.stderr)
 }
 
@@ -39,17 +39,17 @@ const LONG: [&str; 6] = ["call", "{}", "wait", "ms=3600000", "--task", "--detach
 fn open_calls_are_limited_per_owner_and_server() {
     let home = TempDir::new().expect("a folder");
     let gateway = start(&home, &json!({ "openCallsPerOwner": 1 }), &json!({}));
-    let open = gateway.said(&LONG);
+    let open = gateway.run_ok(&LONG);
     let refused = gateway.run(&["call", "{}", "echo", "say=hi"]);
     assert!(!refused.status.success());
     assert!(
-        told(&refused).contains("openCallsPerOwner"),
+        error_text(&refused).contains("openCallsPerOwner"),
         "{}",
-        told(&refused)
+        error_text(&refused)
     );
     let other = as_bob(&gateway, &["call", "echo", "say=hi"]);
-    assert!(told(&other).contains("hi"), "{}", told(&other));
-    gateway.said(&["tasks", "cancel", "{}", &open]);
+    assert!(error_text(&other).contains("hi"), "{}", error_text(&other));
+    gateway.run_ok(&["tasks", "cancel", "{}", &open]);
     until("there is room again", || {
         gateway
             .run(&["call", "{}", "echo", "say=hi"])
@@ -62,9 +62,13 @@ fn open_calls_are_limited_per_owner_and_server() {
 fn open_calls_are_limited_per_server() {
     let home = TempDir::new().expect("a folder");
     let gateway = start(&home, &json!({ "openCalls": 1 }), &json!({}));
-    gateway.said(&LONG);
+    gateway.run_ok(&LONG);
     let refused = as_bob(&gateway, &["call", "echo", "say=hi"]);
-    assert!(told(&refused).contains("`openCalls`"), "{}", told(&refused));
+    assert!(
+        error_text(&refused).contains("`openCalls`"),
+        "{}",
+        error_text(&refused)
+    );
 }
 
 #[test]
@@ -72,14 +76,18 @@ fn open_tasks_are_limited_per_owner_across_servers() {
     let home = TempDir::new().expect("a folder");
     let gateway = start(&home, &json!({}), &json!({ "openTasksPerOwner": 1 }));
     let long = [&LONG[..], &["--as", "v1"]].concat();
-    gateway.said(&long);
+    gateway.run_ok(&long);
     let refused = gateway.run(&long);
-    assert!(!refused.status.success(), "{}", told(&refused));
+    assert!(!refused.status.success(), "{}", error_text(&refused));
     // A call that does not become a task is still answered.
     let plain = ["call", "{}", "echo", "say=hi", "--no-task"];
-    assert_eq!(gateway.said(&plain), "hi");
+    assert_eq!(gateway.run_ok(&plain), "hi");
     let other = as_bob(&gateway, &["call", "wait", "ms=1", "--task"]);
-    assert!(told(&other).contains("waited"), "{}", told(&other));
+    assert!(
+        error_text(&other).contains("waited"),
+        "{}",
+        error_text(&other)
+    );
 }
 
 #[test]
@@ -88,7 +96,11 @@ fn a_call_ends_at_its_timeout() {
     let settings = json!({ "tools": { "wait": { "timeoutMs": 200 } } });
     let gateway = start(&home, &settings, &json!({}));
     let late = gateway.run(&["call", "{}", "wait", "ms=3600000", "--task"]);
-    assert!(told(&late).contains("timeoutMs"), "{}", told(&late));
+    assert!(
+        error_text(&late).contains("timeoutMs"),
+        "{}",
+        error_text(&late)
+    );
 }
 
 #[test]
@@ -98,16 +110,16 @@ fn a_tool_reruns_after_a_kill_if_the_file_allows_it() {
         json!({ "tools": { "wait": { "retry": "rerun" }, "read": { "retry": "never" } } });
     let gateway = start(&home, &settings, &json!({}));
     let task = |tool: &str| {
-        gateway.said(&[
+        gateway.run_ok(&[
             "call", "{}", tool, "ms=1500", "--task", "--detach", "--as", "v1",
         ])
     };
     let (again, never) = (task("wait"), task("read"));
     gateway.kill();
     let gateway = start(&home, &settings, &json!({}));
-    let result = gateway.said(&["tasks", "result", "{}", &again]);
+    let result = gateway.run_ok(&["tasks", "result", "{}", &again]);
     assert!(result.contains("waited"), "{result}");
-    let lost = gateway.said(&["tasks", "get", "{}", &never]);
+    let lost = gateway.run_ok(&["tasks", "get", "{}", &never]);
     assert!(
         lost.contains("failed") && lost.contains("unknown"),
         "{lost}"
@@ -116,11 +128,11 @@ fn a_tool_reruns_after_a_kill_if_the_file_allows_it() {
 
 #[test]
 fn the_file_sets_the_era_of_a_server() {
-    for (era, told) in [("legacy", "era=Legacy"), ("modern", "era=Modern")] {
+    for (era, expected) in [("legacy", "era=Legacy"), ("modern", "era=Modern")] {
         let home = TempDir::new().expect("a folder");
         let gateway = start(&home, &json!({ "era": era }), &json!({}));
-        assert_eq!(gateway.said(&["call", "{}", "echo", "say=hi"]), "hi");
+        assert_eq!(gateway.run_ok(&["call", "{}", "echo", "say=hi"]), "hi");
         let log = gateway.log();
-        assert!(log.contains(told), "{log}");
+        assert!(log.contains(expected), "{log}");
     }
 }

@@ -38,7 +38,7 @@ fn an_unreachable_server_is_reported_at_the_start_with_a_next_step() {
     std::fs::write(home.path().join("mcp.json"), config.to_string()).expect("it is written");
     let gateway = Gateway::start(home.path(), "127.0.0.1:0", &["--config", "mcp.json"], 5);
     // No server waits for another.
-    assert_eq!(gateway.said(&["call", "{}", "echo", "say=hi"]), "hi");
+    assert_eq!(gateway.run_ok(&["call", "{}", "echo", "say=hi"]), "hi");
     for (server, next) in [
         ("leaves cannot be reached", "run its command by hand"),
         ("missing cannot be reached", "the path is right"),
@@ -47,8 +47,10 @@ fn an_unreachable_server_is_reported_at_the_start_with_a_next_step() {
     ] {
         until(server, || {
             let log = gateway.log();
-            let said = log.split("outlast: ").find(|said| said.starts_with(server));
-            said.is_some_and(|said| said.contains(next))
+            let output = log
+                .split("outlast: ")
+                .find(|output| output.starts_with(server));
+            output.is_some_and(|output| output.contains(next))
         });
     }
     assert!(gateway.log().contains("no key"), "what it said last");

@@ -9,7 +9,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::host::{Host, Serving, outlast, run, said, status, text, wait_for_end};
+use crate::host::{Host, Serving, outlast, run, status, stdout_of, text, wait_for_end};
 
 #[test]
 fn the_gateway_command_shows_stops_and_logs() {
@@ -24,7 +24,7 @@ fn the_gateway_command_shows_stops_and_logs() {
     );
     assert_eq!(status(home), json!({ "running": false, "gateway": null }));
     let host = Host::start(home);
-    let shown = said(home, &["gateway", "status"]);
+    let shown = stdout_of(home, &["gateway", "status"]);
     for part in [
         "in the background",
         "tasks.db",
@@ -34,10 +34,10 @@ fn the_gateway_command_shows_stops_and_logs() {
         assert!(shown.contains(part), "{shown}");
     }
     host.leave();
-    said(home, &["gateway", "stop"]);
+    stdout_of(home, &["gateway", "stop"]);
     assert_eq!(run(home, &["gateway", "stop"]).status.code(), Some(1));
     // The log of the last gateway still exists.
-    let log = said(home, &["gateway", "logs", "-n", "1"]);
+    let log = stdout_of(home, &["gateway", "logs", "-n", "1"]);
     assert_eq!(log.lines().count(), 1, "{log}");
 }
 
@@ -48,10 +48,10 @@ fn the_token_is_shown_once_and_its_file_is_private() {
     let none = run(home, &["gateway", "token"]);
     assert_eq!(none.status.code(), Some(2));
     let first = Serving::start(home);
-    let token = said(home, &["gateway", "token"]);
+    let token = stdout_of(home, &["gateway", "token"]);
     assert!(token.starts_with("outlast_"), "{token}");
     first.wait_for(&token);
-    said(home, &["gateway", "stop"]);
+    stdout_of(home, &["gateway", "stop"]);
     let file = home.join("outlast/tasks.db.token");
     std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o644)).expect("it is ours");
     let second = Serving::start(home);
@@ -62,7 +62,7 @@ fn the_token_is_shown_once_and_its_file_is_private() {
         .permissions()
         .mode();
     assert_eq!(mode & 0o777, 0o600);
-    assert_eq!(said(home, &["gateway", "token"]), token);
+    assert_eq!(stdout_of(home, &["gateway", "token"]), token);
 }
 
 #[test]
@@ -78,11 +78,11 @@ fn the_gateway_finds_tasks_of_every_owner_by_shortened_ids() {
         "--task",
         "--detach",
     ];
-    let task = said(home, &words);
+    let task = stdout_of(home, &words);
     // Its owner is the principal of the token, not the local user.
     let cancelled = run(home, &["tasks", "cancel", &task[..8]]);
     assert!(cancelled.status.success(), "{}", text(&cancelled.stderr));
-    let got = said(home, &["tasks", "get", &task[..8], "--json"]);
+    let got = stdout_of(home, &["tasks", "get", &task[..8], "--json"]);
     assert!(got.contains("\"cancelled\""), "{got}");
 }
 
@@ -99,7 +99,7 @@ fn the_second_signal_ends_serve_at_once() {
         "--task",
         "--detach",
     ];
-    said(home, &words);
+    stdout_of(home, &words);
     kill_process(serving.pid(), Signal::TERM).expect("it runs");
     serving.wait_for("again stops at once");
     assert!(serving.child.try_wait().expect("a child").is_none());
@@ -159,10 +159,10 @@ fn an_adopted_file_starts_its_servers_through_the_relay() {
     );
     std::fs::write(&file, &original).expect("it is written");
     std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o640)).expect("it is ours");
-    let shown = said(home, &["adopt", "mcp.json", "--dry-run"]);
+    let shown = stdout_of(home, &["adopt", "mcp.json", "--dry-run"]);
     assert!(shown.contains("\"stdio\", \"--\""), "{shown}");
     assert_eq!(std::fs::read_to_string(&file).expect("a file"), original);
-    said(home, &["adopt", "mcp.json"]);
+    stdout_of(home, &["adopt", "mcp.json"]);
     let adopted = std::fs::read_to_string(&file).expect("a file");
     assert!(adopted.contains("// mine"), "{adopted}");
     let mode = std::fs::metadata(&file)
@@ -188,7 +188,7 @@ fn an_adopted_file_starts_its_servers_through_the_relay() {
     let mut host = Host::from(command.current_dir(home));
     host.echo("adopted");
     host.leave();
-    said(home, &["adopt", "mcp.json", "--undo"]);
+    stdout_of(home, &["adopt", "mcp.json", "--undo"]);
     assert_eq!(std::fs::read_to_string(&file).expect("a file"), original);
     assert!(!backup.exists());
 }

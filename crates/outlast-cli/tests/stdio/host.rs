@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 pub(crate) struct Host {
     child: Child,
     stdin: Option<ChildStdin>,
-    said: Receiver<Value>,
+    stdout_of: Receiver<Value>,
     next: i64,
     /// Messages that no `ask` waited for.
     pub(crate) others: Vec<Value>,
@@ -41,7 +41,7 @@ impl Host {
             .expect("it starts");
         let stdin = child.stdin.take();
         let lines = BufReader::new(child.stdout.take().expect("a pipe")).lines();
-        let (tell, said) = channel();
+        let (tell, stdout_of) = channel();
         std::thread::spawn(move || {
             for line in lines.map_while(Result::ok) {
                 let message = serde_json::from_str(&line).expect("a message");
@@ -53,7 +53,7 @@ impl Host {
         let mut host = Self {
             child,
             stdin,
-            said,
+            stdout_of,
             next: 0,
             others: Vec::new(),
         };
@@ -113,7 +113,7 @@ impl Host {
     }
 
     fn next_message(&self) -> Value {
-        match self.said.recv_timeout(Duration::from_secs(90)) {
+        match self.stdout_of.recv_timeout(Duration::from_secs(90)) {
             Ok(message) => message,
             Err(RecvTimeoutError::Timeout) => panic!("no message within 90 s"),
             Err(RecvTimeoutError::Disconnected) => panic!("the relay has ended"),
@@ -132,8 +132,11 @@ impl Host {
     /// Calls `echo` and checks its result.
     pub(crate) fn echo(&mut self, say: &str) {
         let params = json!({ "name": "echo", "arguments": { "say": say } });
-        let said = self.ask("tools/call", params);
-        assert_eq!(said["result"]["content"][0]["text"], say, "{said}");
+        let stdout_of = self.ask("tools/call", params);
+        assert_eq!(
+            stdout_of["result"]["content"][0]["text"], say,
+            "{stdout_of}"
+        );
     }
 
     pub(crate) fn write(&mut self, message: &Value) {
@@ -177,7 +180,7 @@ pub(crate) fn run(home: &Path, words: &[&str]) -> Output {
 }
 
 /// The output of a command, which must succeed.
-pub(crate) fn said(home: &Path, words: &[&str]) -> String {
+pub(crate) fn stdout_of(home: &Path, words: &[&str]) -> String {
     let output = run(home, words);
     let (out, err) = (text(&output.stdout), text(&output.stderr));
     assert!(output.status.success(), "{words:?}: {out}{err}");

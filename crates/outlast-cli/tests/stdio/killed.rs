@@ -5,7 +5,7 @@ use rustix::process::{Signal, kill_process};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::host::{Host, gateway_pid, kill_gateway, said, status};
+use crate::host::{Host, gateway_pid, kill_gateway, status, stdout_of};
 
 #[test]
 fn a_host_keeps_its_server_when_the_gateway_is_killed() {
@@ -138,9 +138,12 @@ fn a_gateway_that_stops_finishes_its_calls_and_loses_no_request() {
     let result = host.answer(running);
     assert_eq!(result["result"]["content"][0]["text"], "waited", "{result}");
     for (number, id) in requests.into_iter().enumerate() {
-        let said = host.answer(id);
+        let stdout_of = host.answer(id);
         let expected = format!("request {number}");
-        assert_eq!(said["result"]["content"][0]["text"], expected, "{said}");
+        assert_eq!(
+            stdout_of["result"]["content"][0]["text"], expected,
+            "{stdout_of}"
+        );
     }
     host.echo("after its end");
     assert_ne!(gateway_pid(home), before);
@@ -154,7 +157,7 @@ fn a_stopped_gateway_is_started_again_when_the_host_needs_it() {
     let mut host = Host::start(home);
     host.echo("one");
     let before = gateway_pid(home);
-    let stopped = said(home, &["gateway", "stop"]);
+    let stopped = stdout_of(home, &["gateway", "stop"]);
     assert_eq!(
         stopped,
         format!("stopped process {}", before.as_raw_nonzero())

@@ -20,11 +20,11 @@ fn a_task_outlives_the_host_and_the_next_relay_gets_its_result() {
     let folder = TempDir::new().expect("a folder");
     let home = folder.path();
     let mut one = Host::start(home);
-    let said = one.ask(
+    let stdout_of = one.ask(
         "tools/call",
         json!({ "name": "echo", "arguments": { "say": "hi" } }),
     );
-    assert_eq!(said["result"]["content"][0]["text"], "hi");
+    assert_eq!(stdout_of["result"]["content"][0]["text"], "hi");
     let task = one.ask(
         "tools/call",
         json!({ "name": "wait", "arguments": { "ms": 2_000 }, "task": {} }),
@@ -112,11 +112,14 @@ fn stdio_starts_a_server_of_a_file_and_refuses_a_url() {
     let file = folder.path().join("mcp.json");
     std::fs::write(&file, config.to_string()).expect("it is written");
     let mut host = Host::with(folder.path(), &["--config", "mcp.json", "behind"]);
-    let said = host.ask(
+    let stdout_of = host.ask(
         "tools/call",
         json!({ "name": "echo", "arguments": { "say": "hi" } }),
     );
-    assert_eq!(said["result"]["content"][0]["text"], "hi", "{said}");
+    assert_eq!(
+        stdout_of["result"]["content"][0]["text"], "hi",
+        "{stdout_of}"
+    );
     host.leave();
     for (words, why) in [
         (
@@ -130,8 +133,8 @@ fn stdio_starts_a_server_of_a_file_and_refuses_a_url() {
     ] {
         let refused = run(folder.path(), words);
         assert_eq!(refused.status.code(), Some(2));
-        let told = text(&refused.stderr);
-        assert!(told.contains(why), "{told}");
+        let message = text(&refused.stderr);
+        assert!(message.contains(why), "{message}");
     }
 }
 
@@ -139,12 +142,12 @@ fn stdio_starts_a_server_of_a_file_and_refuses_a_url() {
 fn unknown_settings_are_reported_to_the_host() {
     let folder = TempDir::new().expect("a folder");
     let words = ["stdio", "--settings", r#"{"gracems":1}"#, "--", "x"];
-    let said = run(folder.path(), &words);
-    assert_eq!(said.status.code(), Some(2));
+    let stdout_of = run(folder.path(), &words);
+    assert_eq!(stdout_of.status.code(), Some(2));
     assert!(
-        text(&said.stderr).contains("write `graceMs`"),
+        text(&stdout_of.stderr).contains("write `graceMs`"),
         "{}",
-        text(&said.stderr)
+        text(&stdout_of.stderr)
     );
 }
 

@@ -7,7 +7,7 @@ use rustix::process::{Signal, kill_process};
 use serde_json::json;
 use tempfile::TempDir;
 
-use crate::host::{Host, Serving, gateway_pid, outlast, run, said, status, text};
+use crate::host::{Host, Serving, gateway_pid, outlast, run, status, stdout_of, text};
 
 #[test]
 fn a_relay_attaches_to_the_gateway_that_serve_runs() {
@@ -23,7 +23,7 @@ fn a_relay_attaches_to_the_gateway_that_serve_runs() {
     assert_eq!(status["gateway"]["urls"], json!([serving.url]));
     // HTTP clients are served as before, and the command line finds the token itself.
     assert_eq!(
-        said(home, &["call", &serving.url, "echo", "say=there"]),
+        stdout_of(home, &["call", &serving.url, "echo", "say=there"]),
         "there"
     );
     host.leave();

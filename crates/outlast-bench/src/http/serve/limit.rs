@@ -10,9 +10,9 @@ use axum::routing::post;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::Done;
+use crate::BenchResult;
 
-pub(super) async fn serve() -> Done<()> {
+pub(super) async fn serve() -> BenchResult<()> {
     super::serve_router(Router::new().route("/mcp", post(answer))).await
 }
 

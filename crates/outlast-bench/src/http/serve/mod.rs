@@ -15,8 +15,8 @@ use tracing::level_filters::LevelFilter;
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::layer::SubscriberExt;
 
-use super::dialect::ARGUMENTS;
-use crate::{Done, runtime};
+use super::mcp_client::ARGUMENTS;
+use crate::{BenchResult, runtime};
 
 pub(crate) use ours::Ours;
 
@@ -36,7 +36,7 @@ pub(crate) enum Server {
 }
 
 impl Server {
-    pub(crate) fn read(args: impl Iterator<Item = String>) -> Done<Self> {
+    pub(crate) fn read(args: impl Iterator<Item = String>) -> BenchResult<Self> {
         let args: Vec<String> = args.collect();
         let args: Vec<&str> = args.iter().map(String::as_str).collect();
         Ok(match args[..] {
@@ -63,7 +63,7 @@ impl Server {
     }
 }
 
-pub(crate) fn run(server: Server) -> Done<()> {
+pub(crate) fn run(server: Server) -> BenchResult<()> {
     log()?;
     runtime()?.block_on(async {
         match server {
@@ -80,7 +80,7 @@ pub(crate) fn run(server: Server) -> Done<()> {
 }
 
 /// Logs like `outlast serve` at its default level: no line per request.
-fn log() -> Done<()> {
+fn log() -> BenchResult<()> {
     let filter = Targets::new()
         .with_target("outlast", LevelFilter::INFO)
         .with_target(AUDIT, LevelFilter::OFF)
@@ -91,7 +91,7 @@ fn log() -> Done<()> {
 }
 
 /// Serves `router` until standard input ends.
-async fn serve_router(router: axum::Router) -> Done<()> {
+async fn serve_router(router: axum::Router) -> BenchResult<()> {
     use axum::serve::ListenerExt;
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
     let address = listener.local_addr()?;
@@ -102,7 +102,7 @@ async fn serve_router(router: axum::Router) -> Done<()> {
 }
 
 /// Prints the address of the server and waits until standard input ends.
-async fn until_released(address: SocketAddr) -> Done<()> {
+async fn until_released(address: SocketAddr) -> BenchResult<()> {
     println!("{address}");
     let mut nothing = Vec::new();
     tokio::io::stdin().read_to_end(&mut nothing).await?;

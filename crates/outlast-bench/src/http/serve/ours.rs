@@ -14,7 +14,7 @@ use outlast_store::{Sqlite, SqliteOptions};
 use tokio::task::JoinSet;
 
 use super::{ARGUMENTS, TEXT};
-use crate::Done;
+use crate::BenchResult;
 use crate::store::Lifecycle;
 
 /// An engine whose tools return immediately.
@@ -30,12 +30,12 @@ impl Ours {
         Arc::new(MemoryStore::new())
     }
 
-    pub(crate) async fn sqlite(path: &Path) -> Done<Arc<dyn Store>> {
+    pub(crate) async fn sqlite(path: &Path) -> BenchResult<Arc<dyn Store>> {
         let store = Sqlite::open(path, SqliteOptions::default()).await?;
         Ok(Arc::new(store))
     }
 
-    pub(crate) async fn open(store: Arc<dyn Store>) -> Done<Self> {
+    pub(crate) async fn open(store: Arc<dyn Store>) -> BenchResult<Self> {
         let tool = |name| Tool::new(name, "does nothing", |_, _| async { Ok(text(TEXT)) });
         let task = tool("nothing").task(TaskSupport::Optional);
         let tools = Tools::new()
@@ -64,7 +64,7 @@ impl Ours {
     }
 
     /// Creates this number of ended tasks, then serves until standard input ends.
-    pub(super) async fn serve(self, retained: usize) -> Done<()> {
+    pub(super) async fn serve(self, retained: usize) -> BenchResult<()> {
         self.fill(retained).await?;
         let about = ServerInfo {
             name: "bench".into(),
@@ -84,21 +84,21 @@ impl Ours {
         self.close().await
     }
 
-    pub(crate) async fn close(self) -> Done<()> {
+    pub(crate) async fn close(self) -> BenchResult<()> {
         self.engine.shutdown(Duration::from_secs(1)).await?;
         Ok(self.store.close().await?)
     }
 
-    async fn fill(&self, retained: usize) -> Done<()> {
+    async fn fill(&self, retained: usize) -> BenchResult<()> {
         let mut callers = JoinSet::new();
-        for caller in 0..CALLERS {
+        for caller in 0..FILL_CALLERS {
             let ours = self.clone();
-            let each = retained / CALLERS + usize::from(caller < retained % CALLERS);
+            let each = retained / FILL_CALLERS + usize::from(caller < retained % FILL_CALLERS);
             callers.spawn(async move {
                 for _ in 0..each {
                     ours.lifecycle().await?;
                 }
-                Done::Ok(())
+                BenchResult::Ok(())
             });
         }
         while let Some(done) = callers.join_next().await {
@@ -109,7 +109,7 @@ impl Ours {
 }
 
 impl Lifecycle for Ours {
-    async fn lifecycle(&self) -> Done<()> {
+    async fn lifecycle(&self) -> BenchResult<()> {
         let owner = Owner::principal("bench");
         let params = format!(r#"{{"name":"nothing","arguments":{ARGUMENTS}}}"#);
         let params = Raw::parse(params)?;
@@ -124,4 +124,4 @@ impl Lifecycle for Ours {
     }
 }
 
-const CALLERS: usize = 256;
+const FILL_CALLERS: usize = 256;

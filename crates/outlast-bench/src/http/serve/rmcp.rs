@@ -15,10 +15,10 @@ use rmcp::transport::streamable_http_server::session::local::LocalSessionManager
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
 
 use super::TEXT;
-use crate::Done;
+use crate::BenchResult;
 
 /// Serves with this number of ended tasks.
-pub(super) async fn serve(retained: usize) -> Done<()> {
+pub(super) async fn serve(retained: usize) -> BenchResult<()> {
     let peer = Peer(TaskManager::new());
     for made in 0..retained {
         peer.spawn();

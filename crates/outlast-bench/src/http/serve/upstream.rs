@@ -7,9 +7,9 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::TEXT;
-use crate::Done;
+use crate::BenchResult;
 
-pub(super) fn serve() -> Done<()> {
+pub(super) fn serve() -> BenchResult<()> {
     let mut out = std::io::stdout().lock();
     for line in std::io::stdin().lock().lines() {
         let line = line?;

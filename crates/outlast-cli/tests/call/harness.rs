@@ -12,7 +12,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 /// The limit of every wait.
-const PATIENCE: Duration = Duration::from_secs(60);
+const WAIT_LIMIT: Duration = Duration::from_secs(60);
 
 /// The demo as a server, with its own home directory for its callers.
 pub(crate) struct Server {
@@ -23,7 +23,7 @@ pub(crate) struct Server {
 }
 
 /// The output of a command.
-pub(crate) struct Said {
+pub(crate) struct CommandOutput {
     pub(crate) out: String,
     pub(crate) err: String,
     pub(crate) code: Option<i32>,
@@ -69,12 +69,12 @@ impl Server {
     }
 
     /// Runs `outlast` with `words`. `{}` is replaced by the URL of the server.
-    pub(crate) fn run(&self, words: &[&str]) -> Said {
+    pub(crate) fn run(&self, words: &[&str]) -> CommandOutput {
         self.run_with(words, None)
     }
 
     /// The same with `typed` as the input.
-    pub(crate) fn run_with(&self, words: &[&str], typed: Option<&str>) -> Said {
+    pub(crate) fn run_with(&self, words: &[&str], typed: Option<&str>) -> CommandOutput {
         let stdin = match typed {
             Some(_) => Stdio::piped(),
             None => Stdio::null(),
@@ -87,8 +87,8 @@ impl Server {
     }
 
     /// Starts `outlast` with `words`. The test can read its output and type while it runs.
-    pub(crate) fn begin(&self, words: &[&str]) -> Running {
-        Running::new(self.spawn(words, Stdio::piped()))
+    pub(crate) fn begin(&self, words: &[&str]) -> RunningCommand {
+        RunningCommand::new(self.spawn(words, Stdio::piped()))
     }
 
     /// The command `outlast` with `words`.
@@ -113,14 +113,14 @@ impl Server {
 }
 
 /// A running command.
-pub(crate) struct Running {
+pub(crate) struct RunningCommand {
     child: Child,
     /// The lines of its standard error.
     lines: Receiver<String>,
     err: String,
 }
 
-impl Running {
+impl RunningCommand {
     /// Starts a command with pipes.
     pub(crate) fn start(command: &mut Command) -> Self {
         let child = command
@@ -150,9 +150,9 @@ impl Running {
     /// Waits until its standard error contains `text`.
     pub(crate) fn until(&mut self, text: &str) {
         loop {
-            let line = self.lines.recv_timeout(PATIENCE);
+            let line = self.lines.recv_timeout(WAIT_LIMIT);
             let line = line.unwrap_or_else(|why| panic!("{text}: {why}: {}", self.err));
-            self.hear(&line);
+            self.record_line(&line);
             if line.contains(text) {
                 return;
             }
@@ -171,10 +171,10 @@ impl Running {
     }
 
     /// Waits for its end.
-    pub(crate) fn end(mut self) -> Said {
+    pub(crate) fn end(mut self) -> CommandOutput {
         loop {
-            match self.lines.recv_timeout(PATIENCE) {
-                Ok(line) => self.hear(&line),
+            match self.lines.recv_timeout(WAIT_LIMIT) {
+                Ok(line) => self.record_line(&line),
                 // Its standard error is closed, so it ends.
                 Err(RecvTimeoutError::Disconnected) => break,
                 Err(RecvTimeoutError::Timeout) => panic!("it does not end: {}", self.err),
@@ -183,20 +183,20 @@ impl Running {
         let mut out = String::new();
         let mut stdout = self.child.stdout.take().expect("a pipe");
         stdout.read_to_string(&mut out).expect("text");
-        Said {
+        CommandOutput {
             out,
             err: std::mem::take(&mut self.err),
             code: self.child.wait().expect("it ends").code(),
         }
     }
 
-    fn hear(&mut self, line: &str) {
+    fn record_line(&mut self, line: &str) {
         self.err.push_str(line);
         self.err.push('\n');
     }
 }
 
-impl Drop for Running {
+impl Drop for RunningCommand {
     fn drop(&mut self) {
         // The process may have ended already.
         let _ = self.child.kill();
@@ -204,7 +204,7 @@ impl Drop for Running {
     }
 }
 
-impl From<Output> for Said {
+impl From<Output> for CommandOutput {
     fn from(output: Output) -> Self {
         let text = |bytes| String::from_utf8(bytes).expect("text");
         Self {
@@ -215,7 +215,7 @@ impl From<Output> for Said {
     }
 }
 
-impl Said {
+impl CommandOutput {
     pub(crate) fn json(&self) -> Value {
         serde_json::from_str(&self.out)
             .unwrap_or_else(|_| panic!("no JSON: {} {}", self.out, self.err))

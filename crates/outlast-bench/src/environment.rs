@@ -8,10 +8,10 @@ use tokio::runtime::Runtime;
 use crate::args::{Benchmark, Options};
 use crate::machine::{self, Watch};
 use crate::table::{First, Table};
-use crate::{Done, gateway, http, store};
+use crate::{BenchResult, gateway, http, store};
 
 /// The environment of all measurements.
-pub(crate) struct Stage {
+pub(crate) struct Environment {
     /// The load generator has one thread, so that the server has at least the other core.
     pub(crate) runtime: Runtime,
     pub(crate) scale: Scale,
@@ -31,10 +31,13 @@ pub(crate) struct Scale {
 }
 
 /// A name, and the function that measures the part.
-type Part = (&'static str, fn(&Stage, &mut Table) -> Done<()>);
+type Part = (
+    &'static str,
+    fn(&Environment, &mut Table) -> BenchResult<()>,
+);
 
 /// Runs the selected parts and prints the table, with the load of the machine.
-pub(crate) fn run(benchmark: Benchmark, options: Options) -> Done<()> {
+pub(crate) fn run(benchmark: Benchmark, options: Options) -> BenchResult<()> {
     let (first, parts): (First, &[Part]) = match benchmark {
         Benchmark::Http => (
             First::Ours,
@@ -66,7 +69,7 @@ pub(crate) fn run(benchmark: Benchmark, options: Options) -> Done<()> {
         ),
     };
     machine::touch_memory();
-    let stage = Stage {
+    let environment = Environment {
         runtime: tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()?,
@@ -78,16 +81,16 @@ pub(crate) fn run(benchmark: Benchmark, options: Options) -> Done<()> {
     };
     let mut table = Table::new(first);
     for (name, part) in parts {
-        if !stage.options.includes(name) {
+        if !environment.options.includes(name) {
             continue;
         }
         eprintln!("== {name} ==");
         let watch = Watch::start();
-        part(&stage, &mut table)?;
+        part(&environment, &mut table)?;
         table.note(format!("{name}: {}", watch.report()));
     }
     print!("{table}");
-    if let Some(out) = &stage.options.out {
+    if let Some(out) = &environment.options.out {
         std::fs::write(out, table.to_string())?;
     }
     Ok(())

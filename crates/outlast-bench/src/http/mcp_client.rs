@@ -5,7 +5,7 @@ use std::io::Write as _;
 use std::time::Duration;
 
 use super::client::Connection;
-use crate::Done;
+use crate::BenchResult;
 
 /// How a client does tasks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,7 +19,7 @@ pub(crate) enum Generation {
 }
 
 /// One client on one connection.
-pub(crate) struct Speaker {
+pub(crate) struct McpClient {
     connection: Connection,
     generation: Generation,
     /// The headers of every request.
@@ -30,18 +30,18 @@ pub(crate) struct Speaker {
     task: String,
 }
 
-impl Speaker {
+impl McpClient {
     /// Performs the handshake, if its generation has one.
-    pub(crate) async fn meet(
+    pub(crate) async fn handshake(
         connection: Connection,
         generation: Generation,
         headers: &str,
-    ) -> Done<Self> {
+    ) -> BenchResult<Self> {
         let version = match generation {
             Generation::V1 | Generation::Plain => "2025-11-25",
             Generation::V2 => "2026-07-28",
         };
-        let mut speaker = Self {
+        let mut client = Self {
             connection,
             generation,
             head: format!("{HEAD}{headers}"),
@@ -56,55 +56,55 @@ impl Speaker {
                 _ => "{}",
             };
             let params = format!(r#"{INITIALIZE},"capabilities":{capabilities}"#);
-            let reply = speaker.say("initialize", None, &params).await?;
+            let reply = client.send_request("initialize", None, &params).await?;
             let session = reply.header("mcp-session-id").map(str::to_owned);
             if let Some(session) = session {
-                speaker.head += &format!("mcp-session-id: {session}\r\n");
+                client.head += &format!("mcp-session-id: {session}\r\n");
             }
         }
-        speaker.head += &format!("mcp-protocol-version: {version}\r\n");
+        client.head += &format!("mcp-protocol-version: {version}\r\n");
         if generation != Generation::V2 {
-            speaker.body.clear();
-            speaker.body.extend_from_slice(INITIALIZED.as_bytes());
-            speaker.post("").await?;
+            client.body.clear();
+            client.body.extend_from_slice(INITIALIZED.as_bytes());
+            client.post("").await?;
         }
-        Ok(speaker)
+        Ok(client)
     }
 
     /// A call that becomes a task.
-    async fn create(&mut self, tool: &str) -> Done<()> {
+    async fn create(&mut self, tool: &str) -> BenchResult<()> {
         let task = match self.generation {
             Generation::V1 => r#","task":{"ttl":3600000}"#,
             Generation::V2 | Generation::Plain => "",
         };
         let params = format!(r#"{{"name":"{tool}","arguments":{ARGUMENTS}{task}"#);
-        let reply = self.say("tools/call", Some(tool), &params).await?;
+        let reply = self.send_request("tools/call", Some(tool), &params).await?;
         let id = reply.string("taskId")?.to_owned();
         self.task = id;
         Ok(())
     }
 
     /// Polls the task that was created last. Returns whether it is completed.
-    pub(crate) async fn get(&mut self) -> Done<bool> {
+    pub(crate) async fn get(&mut self) -> BenchResult<bool> {
         let reply = self.about_task("tasks/get").await?;
         Ok(reply.string("status")? == "completed")
     }
 
     /// The result of the task that was created last.
-    async fn result(&mut self) -> Done<()> {
+    async fn result(&mut self) -> BenchResult<()> {
         let reply = self.about_task("tasks/result").await?;
         reply.string("text").map(drop)
     }
 
     /// A call whose response is its result.
-    pub(crate) async fn call(&mut self, tool: &str) -> Done<()> {
+    pub(crate) async fn call(&mut self, tool: &str) -> BenchResult<()> {
         let params = format!(r#"{{"name":"{tool}","arguments":{ARGUMENTS}"#);
-        let reply = self.say("tools/call", Some(tool), &params).await?;
+        let reply = self.send_request("tools/call", Some(tool), &params).await?;
         reply.string("text").map(drop)
     }
 
     /// A task from creation to result.
-    pub(crate) async fn lifecycle(&mut self) -> Done<()> {
+    pub(crate) async fn lifecycle(&mut self) -> BenchResult<()> {
         self.create("nothing").await?;
         match self.generation {
             Generation::V1 | Generation::Plain => {
@@ -115,27 +115,27 @@ impl Speaker {
                 // A task that has not ended is polled again after a pause: much sooner than servers
                 // recommend, but not immediately.
                 while !self.get().await? {
-                    tokio::time::sleep(PAUSE).await;
+                    tokio::time::sleep(POLL_PAUSE).await;
                 }
                 Ok(())
             }
         }
     }
 
-    async fn about_task(&mut self, method: &str) -> Done<super::client::Reply<'_>> {
+    async fn about_task(&mut self, method: &str) -> BenchResult<super::client::Reply<'_>> {
         let task = std::mem::take(&mut self.task);
         let params = format!(r#"{{"taskId":"{task}""#);
         self.task.clone_from(&task);
-        self.say(method, Some(&task), &params).await
+        self.send_request(method, Some(&task), &params).await
     }
 
     /// Sends a request. `params` has no closing brace, so that the metadata of V2 can be appended.
-    async fn say(
+    async fn send_request(
         &mut self,
         method: &str,
         name: Option<&str>,
         params: &str,
-    ) -> Done<super::client::Reply<'_>> {
+    ) -> BenchResult<super::client::Reply<'_>> {
         self.next += 1;
         let (meta, headers) = match (self.generation, name) {
             (Generation::V1 | Generation::Plain, _) => ("", String::new()),
@@ -155,7 +155,7 @@ impl Speaker {
     }
 
     /// Sends the prepared body.
-    async fn post(&mut self, headers: &str) -> Done<super::client::Reply<'_>> {
+    async fn post(&mut self, headers: &str) -> BenchResult<super::client::Reply<'_>> {
         self.request.clear();
         let (head, length) = (&self.head, self.body.len());
         write!(
@@ -168,7 +168,7 @@ impl Speaker {
 }
 
 /// The pause between two polls of a running task.
-const PAUSE: Duration = Duration::from_millis(2);
+const POLL_PAUSE: Duration = Duration::from_millis(2);
 
 const HEAD: &str = "\
 POST /mcp HTTP/1.1\r

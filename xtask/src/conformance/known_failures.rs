@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 /// Known failures and excluded scenarios, each with its reason.
-pub(super) struct Known(BTreeMap<String, String>);
+pub(super) struct KnownFailures(BTreeMap<String, String>);
 
-impl Known {
+impl KnownFailures {
     pub(super) fn read(file: &Path) -> Result<Self, String> {
         let text = std::fs::read_to_string(file)
             .map_err(|error| format!("{}: {error}", file.display()))?;
@@ -35,7 +35,7 @@ impl Known {
         self.entries().filter(|entry| entry.contains(':'))
     }
 
-    pub(super) fn left_out(&self) -> impl Iterator<Item = &str> {
+    pub(super) fn excluded(&self) -> impl Iterator<Item = &str> {
         self.entries().filter(|entry| !entry.contains(':'))
     }
 
@@ -54,11 +54,11 @@ mod tests {
 
     #[test]
     fn every_entry_has_a_reason() {
-        let known = Known::parse("# words\n\na:b  because\nauth/x  no\n").unwrap();
+        let known = KnownFailures::parse("# words\n\na:b  because\nauth/x  no\n").unwrap();
         assert_eq!(known.checks().collect::<Vec<_>>(), ["a:b"]);
-        assert_eq!(known.left_out().collect::<Vec<_>>(), ["auth/x"]);
+        assert_eq!(known.excluded().collect::<Vec<_>>(), ["auth/x"]);
         for odd in ["a:b", "a:b   ", "a"] {
-            assert!(Known::parse(odd).is_err(), "{odd}");
+            assert!(KnownFailures::parse(odd).is_err(), "{odd}");
         }
     }
 }

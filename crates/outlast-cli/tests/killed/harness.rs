@@ -13,7 +13,7 @@ use tempfile::TempDir;
 use crate::cell::{Cell, Server};
 use crate::gateway::Gateway;
 
-pub(crate) struct Place {
+pub(crate) struct Harness {
     home: TempDir,
     /// The arguments of `outlast serve`.
     words: Vec<String>,
@@ -22,7 +22,7 @@ pub(crate) struct Place {
     _server: Option<ServerProcess>,
 }
 
-impl Place {
+impl Harness {
     /// A gateway with a grace period of `grace` milliseconds.
     pub(crate) fn new(cell: Cell, grace: u64) -> Self {
         let home = TempDir::new().unwrap();
@@ -53,14 +53,14 @@ impl Place {
                 server = Some(process);
             }
         }
-        let mut place = Self {
+        let mut harness = Self {
             home,
             words,
             gateway: None,
             _server: server,
         };
-        place.start("127.0.0.1:0");
-        place
+        harness.start("127.0.0.1:0");
+        harness
     }
 
     fn start(&mut self, address: &str) {
