@@ -221,9 +221,9 @@ mod tests {
         let config = config(
             r#"{ "servers": { "a": { "command": "${OUTLAST_NO_SUCH_VARIABLE}" }, "b": {} } }"#,
         );
-        let told = |name: &str| config.address(name).unwrap_err().to_string();
-        assert!(told("a").contains("OUTLAST_NO_SUCH_VARIABLE is not set"));
-        assert!(told("b").contains("neither `url` nor `command`"));
-        assert!(told("c").contains("name one of: a, b"));
+        let error_text = |name: &str| config.address(name).unwrap_err().to_string();
+        assert!(error_text("a").contains("OUTLAST_NO_SUCH_VARIABLE is not set"));
+        assert!(error_text("b").contains("neither `url` nor `command`"));
+        assert!(error_text("c").contains("name one of: a, b"));
     }
 }

@@ -37,13 +37,13 @@ pub struct Progress {
 impl Progress {
     /// A status text with these numbers: after the last status text of the work, else after
     /// `message`, else alone.
-    pub(crate) fn as_status(&self, said: Option<&str>) -> String {
+    pub(crate) fn as_status(&self, last_text: Option<&str>) -> String {
         let numbers = match self.total {
             Some(total) => format!("{} of {total}", self.done),
             None => format!("{}", self.done),
         };
-        match (said, self.message.as_deref()) {
-            (Some(said), _) => format!("{said} ({numbers})"),
+        match (last_text, self.message.as_deref()) {
+            (Some(last_text), _) => format!("{last_text} ({numbers})"),
             (None, Some(message)) => message.to_owned(),
             (None, None) => numbers,
         }

@@ -147,8 +147,8 @@ async fn only_a_new_task_has_a_new_follower() {
         .engine
         .create_followed(keyed.clone(), follower)
         .await;
-    let (nobody, nothing) = recording_follower();
-    let again = harness.engine.create_followed(keyed, nobody).await.unwrap();
+    let (unused, nothing) = recording_follower();
+    let again = harness.engine.create_followed(keyed, unused).await.unwrap();
     assert!(matches!(again, CreatedTask::Existing(_)));
     assert_eq!(again.task().id, first.unwrap().task().id);
     assert_eq!(received.await.expect("the task ends").task, again.task().id);

@@ -13,7 +13,7 @@ use outlast_store::sqlite::{BackupError, Existing, backup};
 use outlast_store::{OpenError, Sqlite, SqliteOptions};
 
 use crate::harness::StoreFolder;
-use crate::locking::{another_process, said};
+use crate::locking::{another_process, lines_after};
 
 /// A server under load in a separate process, and the tasks that it acknowledged so far.
 struct Loaded {
@@ -29,13 +29,14 @@ impl Loaded {
             .spawn()
             .unwrap();
         let acknowledged = Arc::<Mutex<Vec<TaskId>>>::default();
-        let (lines, heard) = (said(&mut child, "confirmed "), acknowledged.clone());
+        let (lines, acknowledged_lines) =
+            (lines_after(&mut child, "confirmed "), acknowledged.clone());
         std::thread::spawn(move || {
             for line in lines {
                 let id = line
                     .split_once(' ')
                     .and_then(|(id, _)| id.parse::<TaskId>().ok());
-                heard.lock().unwrap().extend(id);
+                acknowledged_lines.lock().unwrap().extend(id);
             }
         });
         let loaded = Self {

@@ -10,7 +10,7 @@ use outlast_store::sqlite::{DiskFailure, FailPoint, FailPoints};
 use outlast_store::{Sqlite, SqliteOptions};
 
 use crate::harness::StoreFolder;
-use crate::locking::{another_process, given_path, said};
+use crate::locking::{another_process, given_path, lines_after};
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "runs in a process of its own, started by the tests below"]
@@ -50,7 +50,7 @@ async fn acknowledged_writes_survive_a_kill() {
     for round in 1..=3 {
         let mut child = another_process(&folder, WRITER_TEST).spawn().unwrap();
         let mut confirmed = Acknowledged::default();
-        for line in said(&mut child, "confirmed ").take(round * 400) {
+        for line in lines_after(&mut child, "confirmed ").take(round * 400) {
             confirmed.note(&line);
         }
         child.kill().unwrap();
@@ -69,7 +69,7 @@ async fn acknowledged_writes_survive_a_crash_at_every_fail_point() {
                 .spawn()
                 .unwrap();
             let mut confirmed = Acknowledged::default();
-            for line in said(&mut child, "confirmed ") {
+            for line in lines_after(&mut child, "confirmed ") {
                 confirmed.note(&line);
             }
             assert!(!child.wait().unwrap().success(), "it died");
@@ -100,11 +100,11 @@ struct Acknowledged(HashMap<TaskId, u32>);
 impl Acknowledged {
     fn note(&mut self, line: &str) {
         // An incomplete line was not acknowledged.
-        let said = line.split_once(' ').and_then(|(id, revision)| {
+        let lines_after = line.split_once(' ').and_then(|(id, revision)| {
             let id: TaskId = id.parse().ok()?;
             Some((id, revision.parse::<u32>().ok()?))
         });
-        if let Some((id, revision)) = said {
+        if let Some((id, revision)) = lines_after {
             let known = self.0.entry(id).or_default();
             *known = revision.max(*known);
         }

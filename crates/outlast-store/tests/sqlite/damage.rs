@@ -11,7 +11,7 @@ use outlast_store::{OpenError, Sqlite, SqliteOptions};
 use outlast_wire::Raw;
 
 use crate::harness::StoreFolder;
-use crate::locking::{another_process, given_path, said};
+use crate::locking::{another_process, given_path, lines_after};
 
 /// The files that contain tasks.
 const FILES: [&str; 2] = ["tasks.db", "tasks.db-wal"];
@@ -52,7 +52,7 @@ async fn killed() -> (StoreFolder, Facts) {
     let mut child = another_process(&folder, "damage::write_and_wait")
         .spawn()
         .unwrap();
-    assert!(said(&mut child, "written").next().is_some());
+    assert!(lines_after(&mut child, "written").next().is_some());
     child.kill().unwrap();
     child.wait().unwrap();
     let copy = folder.copy();

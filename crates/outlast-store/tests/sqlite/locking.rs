@@ -25,7 +25,10 @@ pub(crate) fn given_path() -> Option<String> {
 }
 
 /// The lines that the process prints after `word`.
-pub(crate) fn said(child: &mut Child, word: &'static str) -> impl Iterator<Item = String> + use<> {
+pub(crate) fn lines_after(
+    child: &mut Child,
+    word: &'static str,
+) -> impl Iterator<Item = String> + use<> {
     let lines = BufReader::new(child.stdout.take().unwrap()).lines();
     lines.map_while(Result::ok).filter_map(move |line| {
         let at = line.find(word)?;
@@ -48,7 +51,7 @@ async fn a_second_process_is_refused_with_the_holder_of_the_lock() {
     let mut first = another_process(&folder, "locking::hold_the_file")
         .spawn()
         .unwrap();
-    said(&mut first, "holding").next().unwrap();
+    lines_after(&mut first, "holding").next().unwrap();
 
     let refused = folder.refusal().await;
     assert!(matches!(refused, OpenError::InUse { .. }), "{refused}");

@@ -8,7 +8,7 @@ use outlast_engine::{Owner, Scope, Store};
 use outlast_store::sqlite::SqliteReader;
 
 use crate::harness::StoreFolder;
-use crate::locking::{another_process, given_path, said};
+use crate::locking::{another_process, given_path, lines_after};
 
 #[tokio::test]
 async fn a_reader_changes_nothing_and_needs_no_lock() {
@@ -93,7 +93,7 @@ fn sqlite3_sees_each_acknowledged_task_at_once() {
         .spawn()
         .unwrap();
     let mut seen = 0;
-    for line in said(&mut child, "acknowledged ").take(40) {
+    for line in lines_after(&mut child, "acknowledged ").take(40) {
         let (id, state) = line.split_once(' ').unwrap();
         let sql = format!("SELECT state FROM tasks WHERE id = '{id}'");
         assert_eq!(select(&folder, &sql), state, "{id}");

@@ -75,12 +75,12 @@ async fn answer_all(
 }
 
 async fn settle(inbox: &Inbox, item: &InboxItem, given: &GivenResponse, lines: &Lines) {
-    let told = match given {
+    let sent = match given {
         GivenResponse::Result(result) => inbox.respond(item.id, result.clone()),
         GivenResponse::Decline => inbox.decline(item.id),
         GivenResponse::Ask => return host::answer(inbox, item, lines).await,
     };
-    if let Err(late) = told {
+    if let Err(late) = sent {
         say!("{late}");
     }
 }

@@ -238,8 +238,9 @@ proptest! {
 #[test]
 fn the_message_at_the_end_is_that_of_the_outcome() {
     let task = fixtures::task(1);
-    let said = Arc::new(task.clone()).apply(fixtures::status(&task, "drawing"), fixtures::CREATED);
-    let Next::Stored(task, _) = said.expect("it works").next else {
+    let status =
+        Arc::new(task.clone()).apply(fixtures::status(&task, "drawing"), fixtures::CREATED);
+    let Next::Stored(task, _) = status.expect("it works").next else {
         unreachable!()
     };
     for outcome in [
@@ -262,8 +263,9 @@ fn the_message_at_the_end_is_that_of_the_outcome() {
 fn a_long_history_has_a_bounded_timeline() {
     let mut task = fixtures::task(1);
     for n in 0..1_000 {
-        let said = fixtures::status(&task, &format!("page {n}"));
-        task = Arc::unwrap_or_clone(fixtures::change(&task, said, fixtures::CREATED.plus(n)).next);
+        let status = fixtures::status(&task, &format!("page {n}"));
+        task =
+            Arc::unwrap_or_clone(fixtures::change(&task, status, fixtures::CREATED.plus(n)).next);
     }
     assert_eq!(task.timeline.entries.len(), Timeline::MAX_ENTRIES);
     assert_eq!(
