@@ -14,7 +14,7 @@ use crate::target::NamedServer;
 use crate::terminal_host::{DeferAnswers, TerminalHost};
 
 /// A connection, and its session if the session can outlive it.
-pub(crate) struct Connected {
+pub(crate) struct ServerConnection {
     pub(crate) client: Client,
     session: Option<OpenSession>,
 }
@@ -33,7 +33,7 @@ pub(crate) async fn connect(
     server: NamedServer,
     host: &TerminalHost,
     purpose: Purpose<'_>,
-) -> Result<Connected, Failure> {
+) -> Result<ServerConnection, Failure> {
     let mut declared = DeclaredInput::by(host);
     let mut comes_back = false;
     if let Some((url, session)) = &server.session
@@ -72,7 +72,7 @@ pub(crate) async fn connect(
         let _ = client.ping().await;
     }
     drop(waiting);
-    Ok(Connected {
+    Ok(ServerConnection {
         client,
         session: server.session.map(|(url, session)| OpenSession {
             url,
@@ -104,7 +104,7 @@ async fn report_silence<T>(
     }
 }
 
-impl Connected {
+impl ServerConnection {
     /// Stores the session for a later command, with the id of a task that continues in it.
     pub(crate) fn keep_session(&self, task: Option<&str>) {
         if let Some(left) = &self.session {

@@ -11,7 +11,7 @@ use outlast::store::private_file;
 use crate::args::Adopt;
 use crate::exit::Failure;
 use crate::terminal::{out_text, say};
-use rewrite::{Change, Rewritten, adopt, undo};
+use rewrite::{Change, RewriteResult, adopt, undo};
 
 pub(crate) fn run(args: &Adopt) -> Result<(), Failure> {
     let wrong = |why: String| {
@@ -72,11 +72,11 @@ pub(crate) fn run(args: &Adopt) -> Result<(), Failure> {
     Ok(())
 }
 
-fn report(rewritten: &Rewritten) {
+fn report(rewritten: &RewriteResult) {
     for (name, change) in &rewritten.servers {
         match change {
             Change::Changed(command) => say!("{name}: {command}"),
-            Change::Kept(why) => say!("{name}: not changed: {why}"),
+            Change::Unchanged(why) => say!("{name}: not changed: {why}"),
         }
     }
 }

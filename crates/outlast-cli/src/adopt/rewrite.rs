@@ -8,7 +8,7 @@ use jsonc_parser::cst::{CstArray, CstInputValue, CstObject, CstRootNode};
 use crate::target::JSONC;
 
 /// The new text, and the change made to each server.
-pub(super) struct Rewritten {
+pub(super) struct RewriteResult {
     pub(super) text: String,
     pub(super) servers: Vec<(String, Change)>,
 }
@@ -19,10 +19,10 @@ pub(super) enum Change {
     /// The server now starts with this command.
     Changed(String),
     /// The server was not changed, for this reason.
-    Kept(&'static str),
+    Unchanged(&'static str),
 }
 
-impl Rewritten {
+impl RewriteResult {
     /// Whether any server was changed.
     pub(super) fn is_changed(&self) -> bool {
         let mut changes = self.servers.iter();
@@ -31,17 +31,17 @@ impl Rewritten {
 }
 
 /// Rewrites every server with a command to start through `program stdio -- COMMAND`.
-pub(super) fn adopt(text: &str, program: &str) -> Result<Rewritten, String> {
+pub(super) fn adopt(text: &str, program: &str) -> Result<RewriteResult, String> {
     rewrite(text, |server| adopt_one(server, program))
 }
 
 /// Rewrites every server that starts through `outlast stdio -- COMMAND` to start with its command
 /// alone.
-pub(super) fn undo(text: &str) -> Result<Rewritten, String> {
+pub(super) fn undo(text: &str) -> Result<RewriteResult, String> {
     rewrite(text, undo_one)
 }
 
-fn rewrite(text: &str, change: impl Fn(&CstObject) -> Change) -> Result<Rewritten, String> {
+fn rewrite(text: &str, change: impl Fn(&CstObject) -> Change) -> Result<RewriteResult, String> {
     let root = CstRootNode::parse(text, &JSONC).map_err(|error| error.to_string())?;
     let file = root.object_value().ok_or("it is not a JSON object")?;
     let mut servers = Vec::new();
@@ -50,28 +50,28 @@ fn rewrite(text: &str, change: impl Fn(&CstObject) -> Change) -> Result<Rewritte
             let name = property.decoded_name().unwrap_or_default();
             let change = match property.object_value() {
                 Some(server) => change(&server),
-                None => Change::Kept("it is not an object"),
+                None => Change::Unchanged("it is not an object"),
             };
             servers.push((name, change));
         }
     }
     let text = root.to_string();
-    Ok(Rewritten { text, servers })
+    Ok(RewriteResult { text, servers })
 }
 
 fn adopt_one(server: &CstObject, program: &str) -> Change {
     let Some(command) = text_of(server, "command") else {
-        return Change::Kept(if server.get("url").is_some() {
+        return Change::Unchanged(if server.get("url").is_some() {
             "it is at a URL, which the host reaches itself; `outlast serve --config FILE` gives it tasks"
         } else {
             "it has no command"
         });
     };
     let Some(args) = Args::of(server) else {
-        return Change::Kept("its `args` are not a list of strings");
+        return Change::Unchanged("its `args` are not a list of strings");
     };
     if args.are_ours(&command) {
-        return Change::Kept("it starts through `outlast stdio` already");
+        return Change::Unchanged("it starts through `outlast stdio` already");
     }
     let mut words = vec!["stdio".to_owned()];
     if let Some(settings) = server.object_value("outlast") {
@@ -105,11 +105,11 @@ fn undo_one(server: &CstObject) -> Change {
     let command = text_of(server, "command").unwrap_or_default();
     let args = Args::of(server).unwrap_or_default();
     if !args.are_ours(&command) {
-        return Change::Kept("it does not start through `outlast stdio`");
+        return Change::Unchanged("it does not start through `outlast stdio`");
     }
     let end = args.words.iter().position(|word| word == "--");
     let Some((end, command)) = end.and_then(|end| Some((end, args.words.get(end + 1)?))) else {
-        return Change::Kept("its command is in another file (`--config`)");
+        return Change::Unchanged("its command is in another file (`--config`)");
     };
     let rest = &args.words[end + 2..];
     if let Some(array) = &args.array {
@@ -209,7 +209,7 @@ mod tests {
         assert!(adopted.is_changed());
         let changes: Vec<_> = adopted.servers.iter().map(|(_, change)| change).collect();
         assert_eq!(*changes[0], Change::Changed("npx -y some-server".into()));
-        assert!(matches!(changes[2], Change::Kept(why) if why.contains("URL")));
+        assert!(matches!(changes[2], Change::Unchanged(why) if why.contains("URL")));
         // A second run changes nothing.
         let again = adopt(&adopted.text, "/bin/outlast").unwrap();
         assert!(!again.is_changed());

@@ -10,7 +10,7 @@ use outlast::wire::Raw;
 use serde_json::{Map, Value, json};
 
 use crate::args::Call;
-use crate::connect::{Connected, connect};
+use crate::connect::{ServerConnection, connect};
 use crate::exit::Failure;
 use crate::nearest::nearest;
 use crate::sessions::Purpose;
@@ -44,7 +44,7 @@ pub(crate) async fn run(mut call: Call) -> Result<(), Failure> {
 }
 
 async fn make(
-    connected: &Connected,
+    connected: &ServerConnection,
     call: &Call,
     location: &TaskLocation,
     tool: &str,

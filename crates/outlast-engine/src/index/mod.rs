@@ -26,7 +26,7 @@ use crate::store::{
 use crate::task::Task;
 
 use nodes::Nodes;
-use owners::{Listed, OwnerReservation, Owners};
+use owners::{ListedTask, OwnerReservation, Owners};
 use shard::{Shard, Slot};
 
 /// Indexes over committed tasks. A task that is not admitted is not visible.
@@ -172,7 +172,7 @@ impl<C: Clone> Index<C> {
 
     /// Makes a task visible whose quota is reserved.
     pub fn admit(&self, task: Arc<Task>, position: Position, cold: C) -> Committed<Task> {
-        let listed = Listed::Open(task.id);
+        let listed = ListedTask::Open(task.id);
         self.owners.list(&task.owner, position, listed);
         self.shards
             .lock(task.id)
@@ -196,13 +196,14 @@ impl<C: Clone> Index<C> {
             .fetch_max(position.0 + 1, Ordering::Relaxed);
         let slot = match found {
             StoredTask::Open(task) => {
-                self.owners.list(&task.owner, position, Listed::Open(id));
+                self.owners
+                    .list(&task.owner, position, ListedTask::Open(id));
                 Slot::of(Arc::new(*task), position, cold)
             }
             StoredTask::Ended(summary) => {
                 let summary = Arc::new(summary);
                 self.owners
-                    .list(&summary.owner, position, Listed::Ended(summary.clone()));
+                    .list(&summary.owner, position, ListedTask::Ended(summary.clone()));
                 Slot::Ended {
                     summary,
                     position,
@@ -301,8 +302,8 @@ impl<C: Clone> Index<C> {
     pub fn page(&self, owner: &Owner, after: Option<Position>, limit: usize) -> Page {
         let (listed, next) = self.owners.page(owner, after, limit);
         let tasks = listed.into_iter().filter_map(|listed| match listed {
-            Listed::Open(id) => self.get(&Scope::AnyTask, id),
-            Listed::Ended(summary) => {
+            ListedTask::Open(id) => self.get(&Scope::AnyTask, id),
+            ListedTask::Ended(summary) => {
                 Some(Snapshot::Ended(Committed::confirmed_by_backend(summary)))
             }
         });

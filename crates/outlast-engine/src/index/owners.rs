@@ -23,7 +23,7 @@ struct OwnerEntry {
     /// Tasks that are visible or whose quota is reserved.
     retained: u32,
     /// Visible tasks in the order of insertion.
-    list: BTreeMap<Position, Listed>,
+    list: BTreeMap<Position, ListedTask>,
     keys: HashMap<Box<str>, TaskId>,
 }
 
@@ -38,7 +38,7 @@ pub(super) enum OwnerReservation {
 /// A task in a list. The summary of an ended task is shared here, so that a page needs no lookup by
 /// id.
 #[derive(Clone, Debug)]
-pub(super) enum Listed {
+pub(super) enum ListedTask {
     Open(TaskId),
     Ended(Arc<TaskSummary>),
 }
@@ -79,7 +79,7 @@ impl Owners {
         entry.add(task.request_key.as_deref(), task.id, true);
         let position = next();
         if listed {
-            entry.list.insert(position, Listed::Open(task.id));
+            entry.list.insert(position, ListedTask::Open(task.id));
         }
         Ok(OwnerReservation::Reserved(position))
     }
@@ -108,7 +108,7 @@ impl Owners {
     }
 
     /// Adds a task to the list of its owner, if quota is reserved for it.
-    pub(super) fn list(&self, owner: &Owner, position: Position, listed: Listed) {
+    pub(super) fn list(&self, owner: &Owner, position: Position, listed: ListedTask) {
         if let Some(entry) = lock(self.shard(owner)).get_mut(owner) {
             entry.list.insert(position, listed);
         }
@@ -129,14 +129,14 @@ impl Owners {
         entry.open -= u32::from(was_open);
         // The task may have been removed meanwhile, and two changes may arrive here in the wrong
         // order.
-        let newer = |listed: &Listed| match listed {
-            Listed::Open(_) => true,
-            Listed::Ended(known) => known.revision < summary.revision,
+        let newer = |listed: &ListedTask| match listed {
+            ListedTask::Open(_) => true,
+            ListedTask::Ended(known) => known.revision < summary.revision,
         };
         if let Some(listed) = entry.list.get_mut(&position) {
             // A listed task is retained, so the entry of its owner is not empty.
             if newer(listed) {
-                *listed = Listed::Ended(summary);
+                *listed = ListedTask::Ended(summary);
             }
         } else if entry.is_empty() {
             shard.remove(&summary.owner);
@@ -155,7 +155,7 @@ impl Owners {
         owner: &Owner,
         after: Option<Position>,
         limit: usize,
-    ) -> (Vec<Listed>, Option<Position>) {
+    ) -> (Vec<ListedTask>, Option<Position>) {
         let shard = lock(self.shard(owner));
         let Some(entry) = shard.get(owner) else {
             return (Vec::new(), None);

@@ -36,9 +36,9 @@ pub(super) fn check_log(path: &Path, durability: Durability) -> Result<Log, Open
         Err(error) => return Err(OpenError::io(&log_path)(error)),
     };
     let scan = match LogScan::of(log).map_err(OpenError::io(&log_path))? {
-        Scanned::Nothing => return Ok(Log::Empty),
-        Scanned::BadHeader => return Err(refused("its header is damaged")),
-        Scanned::Frames(scan) => scan,
+        LogScanResult::Nothing => return Ok(Log::Empty),
+        LogScanResult::BadHeader => return Err(refused("its header is damaged")),
+        LogScanResult::Frames(scan) => scan,
     };
     // A commit is written after the sync of the previous one, so a crash leaves at most one torn
     // commit.
@@ -110,7 +110,7 @@ fn mark_in_file(path: &Path, page_bytes: u32) -> io::Result<Option<Mark>> {
     Ok(Mark::find(&bytes))
 }
 
-enum Scanned {
+enum LogScanResult {
     /// There is no header: no transaction was ever written.
     Nothing,
     BadHeader,
@@ -130,26 +130,26 @@ struct LogScan {
 }
 
 impl LogScan {
-    fn of(log: File) -> io::Result<Scanned> {
+    fn of(log: File) -> io::Result<LogScanResult> {
         let mut log = BufReader::with_capacity(1 << 18, log);
         let mut header = [0; LOG_HEADER_BYTES];
         if !filled(&mut log, &mut header)? || header.iter().all(|byte| *byte == 0) {
-            return Ok(Scanned::Nothing);
+            return Ok(LogScanResult::Nothing);
         }
         let magic = number(&header, 0);
         if magic & !1 != MAGIC {
-            return Ok(Scanned::BadHeader);
+            return Ok(LogScanResult::BadHeader);
         }
         let big_endian = magic & 1 == 1;
         let mut sum = Checksum::default();
         sum.add(&header[..24], big_endian);
         if !sum.is(&header[24..32]) {
-            return Ok(Scanned::BadHeader);
+            return Ok(LogScanResult::BadHeader);
         }
         let salts = &header[16..24];
         let page_bytes = number(&header, 8);
         if !(512..=65_536).contains(&page_bytes) {
-            return Ok(Scanned::BadHeader);
+            return Ok(LogScanResult::BadHeader);
         }
         let mut scan = Self {
             page_bytes,
@@ -185,7 +185,7 @@ impl LogScan {
                 }
             }
         }
-        Ok(Scanned::Frames(scan))
+        Ok(LogScanResult::Frames(scan))
     }
 }
 

@@ -16,13 +16,13 @@ use crate::harness::StoreFolder;
 use crate::locking::{another_process, lines_after};
 
 /// A server under load in a separate process, and the tasks that it acknowledged so far.
-struct Loaded {
+struct ServerUnderLoad {
     folder: StoreFolder,
     child: Child,
     acknowledged: Arc<Mutex<Vec<TaskId>>>,
 }
 
-impl Loaded {
+impl ServerUnderLoad {
     fn start() -> Self {
         let folder = StoreFolder::new();
         let mut child = another_process(&folder, "crash::write_until_killed")
@@ -77,7 +77,7 @@ impl Loaded {
     }
 }
 
-impl Drop for Loaded {
+impl Drop for ServerUnderLoad {
     fn drop(&mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
@@ -98,7 +98,7 @@ fn sqlite3(path: &Path, command: &str) -> bool {
 
 #[tokio::test]
 async fn a_backup_under_load_is_complete() {
-    let loaded = Loaded::start();
+    let loaded = ServerUnderLoad::start();
     for _ in 0..3 {
         loaded
             .check(|from, to| backup(from, to, Existing::Keep).unwrap())
@@ -108,7 +108,7 @@ async fn a_backup_under_load_is_complete() {
 
 #[tokio::test]
 async fn vacuum_into_under_load_is_complete() {
-    let loaded = Loaded::start();
+    let loaded = ServerUnderLoad::start();
     loaded
         .check(|from, to| {
             let sql = format!("VACUUM INTO '{}'", to.display());
@@ -122,7 +122,7 @@ async fn vacuum_into_under_load_is_complete() {
 
 #[tokio::test]
 async fn the_backup_of_sqlite3_under_load_is_complete() {
-    let loaded = Loaded::start();
+    let loaded = ServerUnderLoad::start();
     loaded
         .check(|from, to| {
             if !sqlite3(from, &format!(".backup '{}'", to.display())) {

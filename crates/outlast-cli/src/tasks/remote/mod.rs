@@ -11,7 +11,7 @@ use outlast::engine::{Clock, SystemClock};
 use outlast::wire::{PeerTask, codes};
 
 use crate::call::{End, Interrupt, follow, print};
-use crate::connect::{Connected, connect};
+use crate::connect::{ServerConnection, connect};
 use crate::exit::Failure;
 use crate::interrupts::Interrupts;
 use crate::sessions::Purpose;
@@ -194,7 +194,7 @@ async fn connect_to_list(
     server: NamedServer,
     host: &TerminalHost,
     purpose: Purpose<'_>,
-) -> Result<Connected, Failure> {
+) -> Result<ServerConnection, Failure> {
     if server.era == Era::Auto {
         let older = NamedServer {
             era: Era::Legacy,
@@ -217,7 +217,7 @@ async fn connect_for(
     server: NamedServer,
     id: &str,
     host: &TerminalHost,
-) -> Result<(Connected, String), Failure> {
+) -> Result<(ServerConnection, String), Failure> {
     let purpose = Purpose::Task(id);
     if id.len() >= MIN_WHOLE_ID_CHARS || server.starts != StartedBy::Other {
         return Ok((connect(server, host, purpose).await?, id.to_owned()));

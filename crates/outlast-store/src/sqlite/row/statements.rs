@@ -6,16 +6,16 @@ use rusqlite::{Connection, Result, Statement};
 
 use super::RowId;
 use super::columns::{self, Column, OLD_ROW};
-use super::write::{Prepared, Scratch, bind_immutable, bind_mutable};
+use super::write::{BoundStatement, Scratch, bind_immutable, bind_mutable};
 use crate::sqlite::connect;
 
 /// The statements that change tasks, prepared once per connection.
 pub(in crate::sqlite) struct TaskStatements<'c> {
-    insert: Prepared<'c>,
-    update: Prepared<'c>,
+    insert: BoundStatement<'c>,
+    update: BoundStatement<'c>,
     step_aside: Statement<'c>,
-    end: Prepared<'c>,
-    update_ended: Prepared<'c>,
+    end: BoundStatement<'c>,
+    update_ended: BoundStatement<'c>,
     delete: Statement<'c>,
     delete_ended: Statement<'c>,
     scratch: Scratch,
@@ -23,7 +23,7 @@ pub(in crate::sqlite) struct TaskStatements<'c> {
 
 impl<'c> TaskStatements<'c> {
     pub(in crate::sqlite) fn prepare(connection: &'c Connection) -> Result<Self> {
-        let prepared = |sql: String| connect::prepare(connection, &sql).map(Prepared::new);
+        let prepared = |sql: String| connect::prepare(connection, &sql).map(BoundStatement::new);
         Ok(Self {
             insert: prepared(columns::insert_opened_sql())?,
             update: prepared(columns::update_opened_sql())?,

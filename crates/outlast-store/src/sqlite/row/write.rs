@@ -10,7 +10,7 @@ use super::{details, text};
 
 /// A statement whose parameters are columns. They keep their values from one execution to the next,
 /// so a value that consecutive tasks share is bound once.
-pub(super) struct Prepared<'c> {
+pub(super) struct BoundStatement<'c> {
     statement: Statement<'c>,
     /// The columns that are not null. Most nullable columns are null most of the time.
     held: u32,
@@ -18,7 +18,7 @@ pub(super) struct Prepared<'c> {
     texts: [Option<String>; COLUMNS],
 }
 
-impl<'c> Prepared<'c> {
+impl<'c> BoundStatement<'c> {
     pub(super) fn new(statement: Statement<'c>) -> Self {
         Self {
             statement,
@@ -111,7 +111,7 @@ impl Scratch {
 }
 
 /// Binds the columns that never change.
-pub(super) fn bind_immutable(to: &mut Prepared<'_>, task: &Task) -> Result<()> {
+pub(super) fn bind_immutable(to: &mut BoundStatement<'_>, task: &Task) -> Result<()> {
     let origin = &task.origin;
     to.bind(Column::Id, task.id.text().as_str())?;
     to.bind_text(Column::Owner, &task.owner.to_storage())?;
@@ -129,7 +129,7 @@ pub(super) fn bind_immutable(to: &mut Prepared<'_>, task: &Task) -> Result<()> {
 
 /// Binds the columns that change.
 pub(super) fn bind_mutable(
-    to: &mut Prepared<'_>,
+    to: &mut BoundStatement<'_>,
     task: &Task,
     scratch: &mut Scratch,
 ) -> Result<()> {

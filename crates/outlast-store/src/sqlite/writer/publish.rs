@@ -10,7 +10,7 @@ use crate::sqlite::row::RowId;
 
 /// The result of a published batch.
 #[derive(Debug, Default)]
-pub(super) struct Published {
+pub(super) struct PublishResult {
     pub(super) answers: Vec<Answer>,
     /// Removals with remaining tasks.
     pub(super) unfinished: Vec<Removal>,
@@ -27,8 +27,12 @@ pub(super) enum Answer {
 }
 
 /// Makes a committed batch visible.
-pub(super) fn publish(operations: Vec<Operation>, plan: Plan, index: &Index<RowId>) -> Published {
-    let mut published = Published::default();
+pub(super) fn publish(
+    operations: Vec<Operation>,
+    plan: Plan,
+    index: &Index<RowId>,
+) -> PublishResult {
+    let mut published = PublishResult::default();
     let answers = &mut published.answers;
     let changes = &plan.changes;
     for (operation, verdict) in operations.into_iter().zip(plan.results) {
