@@ -76,10 +76,10 @@ fn everything(outlast: &Path) -> Result<(), String> {
             let mut call = Command::new(outlast);
             call.args(["call", "--as", how, &listening.url]).args(words);
             let output = call.output().map_err(|error| error.to_string())?;
-            let output = String::from_utf8_lossy(&output.stdout);
-            if !output.contains(expected) {
+            let printed = String::from_utf8_lossy(&output.stdout);
+            if !printed.contains(expected) {
                 let why = String::from_utf8_lossy(&output.stderr);
-                return Err(format!("{how}: {words:?} printed {output:?} {why}"));
+                return Err(format!("{how}: {words:?} printed {printed:?} {why}"));
             }
             println!("ok      {how}: {}", words[0]);
         }
