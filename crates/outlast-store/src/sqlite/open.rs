@@ -16,7 +16,7 @@ use tokio::sync::oneshot;
 use super::body_cache::BodyCache;
 use super::damage::{self, Log};
 use super::error::OpenError;
-use super::file::{self, Found};
+use super::file::{self, FileState};
 use super::health::HealthState;
 use super::lock::Lock;
 use super::mark::{Mark, MarkState};

@@ -9,7 +9,7 @@ use outlast_wire::Raw;
 use rusqlite::Connection;
 
 use super::error::OpenError;
-use super::file::{self, Found};
+use super::file::{self, FileState};
 use super::file_fault::FileFault;
 use super::lock::{self, Holder};
 use super::mark::Mark;
