@@ -4,11 +4,11 @@ use outlast_store::{Durability, Sqlite, SqliteOptions};
 use tempfile::TempDir;
 
 mod as_opened_by_default {
-    outlast_engine::store_laws!(crate::harness(crate::SqliteOptions::default()));
+    outlast_engine::store_laws!(crate::opened(crate::SqliteOptions::default()));
 }
 
 mod with_nothing_remembered {
-    outlast_engine::store_laws!(crate::harness(crate::SqliteOptions {
+    outlast_engine::store_laws!(crate::opened(crate::SqliteOptions {
         durability: crate::Durability::Process,
         body_cache_bytes: 0,
         readers: 1,

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use outlast_engine::laws::fixtures::{id, scatter};
+use outlast_engine::laws::fixtures::{id, mix_bits};
 use outlast_engine::{Ids, NodeId, TaskId};
 
 /// Draws the ids that follow from its seed, one after the other.
@@ -33,7 +33,7 @@ impl Ids for CountingIds {
 
     fn node(&self) -> NodeId {
         // 63 bits, as random ones have.
-        NodeId(scatter(self.next()) >> 1)
+        NodeId(mix_bits(self.next()) >> 1)
     }
 }
 

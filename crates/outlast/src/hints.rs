@@ -7,7 +7,7 @@ use outlast_wire::{RawRef, object};
 /// it is harmless.
 pub(crate) fn retry(tool: RawRef<'_>) -> RetryClass {
     let hint =
-        |name| object::find(tool, &["annotations", name]).and_then(RawRef::truth) == Some(true);
+        |name| object::find(tool, &["annotations", name]).and_then(RawRef::boolean) == Some(true);
     if hint("readOnlyHint") || hint("idempotentHint") {
         RetryClass::Rerun
     } else {

@@ -48,7 +48,7 @@ impl Session {
     /// Whether the server has declared this capability to the client.
     fn has_declared(&self, path: &[&str]) -> bool {
         self.known_description().is_some_and(|description| {
-            object::find(description.capabilities.borrow(), path).and_then(RawRef::truth)
+            object::find(description.capabilities.borrow(), path).and_then(RawRef::boolean)
                 == Some(true)
         })
     }

@@ -98,7 +98,7 @@ impl SubscriptionSet {
     fn filter(&self, conversation: &Conversation) -> Filter {
         let can = |path: &[&str]| {
             let declared = object::find(conversation.server.capabilities.borrow(), path);
-            declared.and_then(RawRef::truth) == Some(true)
+            declared.and_then(RawRef::boolean) == Some(true)
         };
         let tasks = conversation.server.generation.supports_tool_tasks() && !self.tasks.is_empty();
         Filter {

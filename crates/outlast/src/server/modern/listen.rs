@@ -89,7 +89,7 @@ impl ModernRequest {
     async fn granted(&self, requested: &Filter) -> Result<Filter, ErrorObject> {
         let capabilities = capabilities(&self.description().await?)?;
         let supports = |path: &[&str]| {
-            object::find(capabilities.borrow(), path).and_then(RawRef::truth) == Some(true)
+            object::find(capabilities.borrow(), path).and_then(RawRef::boolean) == Some(true)
         };
         Ok(Filter {
             tools_list_changed: requested.tools_list_changed && supports(&["tools", "listChanged"]),
