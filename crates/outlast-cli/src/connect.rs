@@ -42,15 +42,15 @@ pub(crate) async fn connect(
         stored.resume(session);
         (declared, comes_back) = (stored.declared, true);
     }
-    let host: Arc<dyn ClientHandler> = match (host.host(), declared) {
+    let handler: Arc<dyn ClientHandler> = match (host.handler(), declared) {
         (_, DeclaredInput::Nothing) => Arc::new(NoHandler),
-        (Some(host), _) => host,
+        (Some(handler), _) => handler,
         (None, _) => Arc::new(DeferAnswers),
     };
     let options = ClientOptions {
         server_name: Some(server.name.as_str().into()),
         era: server.era,
-        handler: host,
+        handler,
         receiver_tasks: host.receiver().filter(|_| declared == DeclaredInput::Tasks),
         ..ClientOptions::default()
     };

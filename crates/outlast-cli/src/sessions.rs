@@ -98,7 +98,7 @@ impl SessionsAtUrl {
         let before = at.map(|at| self.0.remove(at));
         let Some(session) = saved else { return };
         let mut tasks = before.map(|stored| stored.tasks).unwrap_or_default();
-        tasks.extend(left.map(str::to_owned));
+        tasks.extend(unfinished.map(str::to_owned));
         let too_many = tasks.len().saturating_sub(MAX_TASKS);
         tasks.drain(..too_many);
         self.0.push(StoredSession {
@@ -132,7 +132,7 @@ pub(crate) fn store(
         return;
     }
     let here = all.entry(url.to_owned()).or_default();
-    here.record(declared, saved, left);
+    here.record(declared, saved, unfinished);
     if here.0.is_empty() {
         all.remove(url);
     }

@@ -26,9 +26,9 @@ pub(super) struct DemoClient {
 }
 
 impl DemoClient {
-    /// Connects to `front`. The client stores references to its tasks in `store`.
+    /// Connects to `server`. The client stores references to its tasks in `store`.
     pub(super) async fn connect(
-        front: Arc<McpServer>,
+        server: Arc<McpServer>,
         store: Arc<dyn Store>,
     ) -> Result<Self, Failure> {
         let board = Board::new();
@@ -40,7 +40,7 @@ impl DemoClient {
             references: Some(references.clone()),
             ..ClientOptions::default()
         };
-        let client = Client::connect(Target::in_process(front), options).await?;
+        let client = Client::connect(Target::in_process(server), options).await?;
         Ok(Self {
             client,
             references,

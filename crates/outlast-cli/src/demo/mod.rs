@@ -39,10 +39,10 @@ pub(crate) async fn run(args: args::Demo) -> Result<(), Failure> {
     let tools = Arc::new(tools::samples(Duration::from_millis(args.step_ms)));
     let builder = Engine::builder(store.clone()).runner(RUNNER, tools.clone());
     let (engine, _) = builder.open().await?;
-    let front = front(&engine, tools);
+    let mcp = mcp_server(&engine, tools);
     // If the address is in use, print only that error.
     let server = match args.http {
-        Some(address) => Some(serve::listen(front.clone(), address).await?),
+        Some(address) => Some(serve::listen(mcp.clone(), address).await?),
         None => None,
     };
     welcome(&url);
@@ -61,7 +61,7 @@ pub(crate) async fn run(args: args::Demo) -> Result<(), Failure> {
         return Ok(());
     }
 
-    let client = DemoClient::connect(front, store.clone()).await?;
+    let client = DemoClient::connect(mcp, store.clone()).await?;
     let done = tokio::select! {
         done = client.run(args.rounds) => done,
         () = signals.next() => {

@@ -11,7 +11,7 @@ use crate::terminal::{say, show};
 
 /// Listens until the returned server is shut down.
 pub(super) async fn listen(
-    front: Arc<McpServer>,
+    server: Arc<McpServer>,
     address: SocketAddr,
 ) -> Result<HttpServer, Failure> {
     raise_open_file_limit();
@@ -19,7 +19,7 @@ pub(super) async fn listen(
         bind: address,
         ..HttpOptions::default()
     };
-    serve(front, options).await.map_err(|error| {
+    serve(server, options).await.map_err(|error| {
         Failure::Usage(format!(
             "cannot listen on {address}: {error}\n  next: choose another address with --http"
         ))

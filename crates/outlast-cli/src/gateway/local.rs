@@ -35,7 +35,7 @@ pub(crate) struct LocalServer {
     upstreams: Arc<ServedUpstreams>,
     servers: Servers,
     /// Serves connections that need only tasks.
-    desk: Arc<McpServer>,
+    tasks: Arc<McpServer>,
     /// The number of open connections.
     connections: watch::Sender<usize>,
     /// The number of open MCP connections of relays.
@@ -50,8 +50,8 @@ impl LocalServer {
         let engine = gateway.engine().clone();
         let upstreams = gateway.upstreams().clone();
         Arc::new(Self {
-            about,
-            desk: McpServer::for_operator(engine.clone(), Arc::new(TaskBackend)),
+            info,
+            tasks: McpServer::for_operator(engine.clone(), Arc::new(TaskBackend)),
             engine,
             servers: Servers::new(upstreams.clone()),
             upstreams,
@@ -137,7 +137,7 @@ impl LocalServer {
             }
             FirstLine::Tasks => {
                 let _window = self.window();
-                self.mcp(self.desk.clone(), read, write).await
+                self.mcp(self.tasks.clone(), read, write).await
             }
             FirstLine::Status => reply(&mut write, &Reply::Status(self.status())).await,
             FirstLine::Stop { unless_busy } => {
@@ -180,9 +180,9 @@ impl LocalServer {
         Status {
             pid: std::process::id(),
             version: env!("CARGO_PKG_VERSION").into(),
-            kind: self.about.kind,
-            store: self.about.store.clone(),
-            urls: self.about.urls.clone(),
+            kind: self.info.kind,
+            store: self.info.store.clone(),
+            urls: self.info.urls.clone(),
             windows: *self.windows.borrow(),
             calls: self.engine.running(),
             servers: names.map(ToString::to_string).collect(),

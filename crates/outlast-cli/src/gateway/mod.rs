@@ -28,9 +28,9 @@ mod token;
 pub(crate) use background::run as background;
 pub(crate) use commands::run;
 pub(crate) use control::{FirstLine, Kind, Reply, ServerRequest, line, read as read_line};
-pub(crate) use desk::at_gateway;
 pub(crate) use local::{GatewayInfo, LocalServer};
 pub(crate) use start::{open_when_free, take_over};
+pub(crate) use task_backend::at_gateway;
 pub(crate) use token::of_url as token_of_url;
 
 /// How long interrupted tasks wait for a relay that names their server.

@@ -62,7 +62,7 @@ impl Servers {
             .collect();
         options.inherits = false;
         options.directory = Some(request.directory.clone());
-        let name = serve::called(&request.command, &request.directory);
+        let name = serve::server_name(&request.command, &request.directory);
         let name = format!("{name}-{}", identity.digest());
         let target = Target::child(options);
         let front = self.upstreams.add(Upstream::new(name, target, settings));

@@ -19,13 +19,13 @@ pub(crate) fn server_name(command: &[impl AsRef<OsStr>], directory: &Path) -> St
 /// Returns the last part of a path that is not a generic name: many packages have the same file and
 /// folder names.
 fn significant_part(path: &str, directory: &Path) -> String {
-    let parts: Vec<_> = path.rsplit(['/', '\\']).map(plain).collect();
+    let parts: Vec<_> = path.rsplit(['/', '\\']).map(cleaned).collect();
     let says = |part: &String| !part.is_empty() && !GENERIC_NAMES.contains(&part.as_str());
     if let Some(found) = parts.iter().find(|part| says(part)) {
         return found.clone();
     }
     let above = directory.ancestors().filter_map(Path::file_name);
-    let mut above = above.map(|part| plain(&part.to_string_lossy()));
+    let mut above = above.map(|part| cleaned(&part.to_string_lossy()));
     if parts.iter().any(|part| !part.is_empty()) {
         above.find(says).unwrap_or_default()
     } else {
@@ -91,7 +91,7 @@ mod tests {
 
     fn name(words: &str) -> String {
         let words: Vec<_> = words.split(' ').map(OsString::from).collect();
-        called(&words, Path::new("/home/ada/my-server/src"))
+        server_name(&words, Path::new("/home/ada/my-server/src"))
     }
 
     #[test]
@@ -125,6 +125,6 @@ mod tests {
         assert_eq!(name("docker run -e KEY=secret mcp/fetch"), "fetch");
         assert_eq!(name("my-server --key=secret"), "my-server");
         let script = ["sh", "-c", "KEY=secret ./my-server"].map(OsString::from);
-        assert_eq!(called(&script, Path::new("/")), "server");
+        assert_eq!(server_name(&script, Path::new("/")), "server");
     }
 }

@@ -39,7 +39,7 @@ fn one(args: &Serve, settings: Settings) -> Result<Upstream, Failure> {
         (None, [program, rest @ ..]) => {
             let name = args.name.clone().unwrap_or_else(|| {
                 let here = std::env::current_dir().unwrap_or_default();
-                called(&args.command, &here)
+                server_name(&args.command, &here)
             });
             check(&name)?;
             let target = Target::child(child_of(program.clone(), rest.to_vec(), args.verbose));

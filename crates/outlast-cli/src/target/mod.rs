@@ -27,11 +27,11 @@ pub(crate) use jsonc::OPTIONS as JSONC;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum StartedBy {
     /// By this process, with a command that was given instead of a name.
-    ByCommand,
+    CommandLine,
     /// By this process, with a command from a configuration file.
-    ByName,
+    Configuration,
     /// Not by this process.
-    Elsewhere,
+    Other,
 }
 
 /// A server and its name.
@@ -193,7 +193,7 @@ pub(crate) fn http_of(url: &str) -> HttpClientOptions {
 fn http(server_args: &ServerArgs, url: &str) -> HttpClientOptions {
     let mut options = http_of(url);
     options.session = (server_args.how.era() != Era::Modern).then(Session::new);
-    options.bearer = reach
+    options.bearer = server_args
         .token
         .clone()
         .or_else(|| std::env::var("OUTLAST_TOKEN").ok())

@@ -26,12 +26,12 @@ pub(crate) use lines::Lines;
 /// How input requests of servers are answered.
 pub(crate) enum TerminalHost {
     /// By the user at the terminal, through this inbox.
-    There(Inbox, ReceiverOptions),
+    Interactive(Inbox, ReceiverOptions),
     /// By a later command: the client declares that it supports input requests and leaves them
     /// open.
-    Later,
+    Deferred,
     /// Not at all: the client declares that it does not support input requests.
-    Away,
+    Absent,
 }
 
 /// What the user answers.
@@ -49,33 +49,33 @@ impl TerminalHost {
                 ttl: ReceiverTtl::Fixed(input.question_ttl),
                 ..ReceiverOptions::default()
             };
-            Self::There(Inbox::new(InputKinds::all()), receiver)
+            Self::Interactive(Inbox::new(InputKinds::all()), receiver)
         } else {
-            Self::Away
+            Self::Absent
         }
     }
 
     /// The handler for the client options.
-    pub(crate) fn host(&self) -> Option<Arc<dyn ClientHandler>> {
+    pub(crate) fn handler(&self) -> Option<Arc<dyn ClientHandler>> {
         match self {
-            Self::There(inbox, _) => Some(Arc::new(inbox.clone())),
-            Self::Later => Some(Arc::new(DeferAnswers)),
-            Self::Away => None,
+            Self::Interactive(inbox, _) => Some(Arc::new(inbox.clone())),
+            Self::Deferred => Some(Arc::new(DeferAnswers)),
+            Self::Absent => None,
         }
     }
 
     /// The options for input requests that a server sends as tasks.
     pub(crate) fn receiver(&self) -> Option<ReceiverOptions> {
         match self {
-            Self::There(_, receiver) => Some(receiver.clone()),
+            Self::Interactive(_, receiver) => Some(receiver.clone()),
             // A task that this process hosts would end with the process.
-            Self::Later | Self::Away => None,
+            Self::Deferred | Self::Absent => None,
         }
     }
 
     /// Shows input requests until this is dropped. `before` hides and shows the status line.
     pub(crate) async fn answer_all(&self, lines: &Lines, before: impl Fn(bool)) {
-        let Self::There(inbox, _) = self else {
+        let Self::Interactive(inbox, _) = self else {
             return std::future::pending().await;
         };
         loop {

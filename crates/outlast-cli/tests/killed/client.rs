@@ -74,7 +74,7 @@ pub(crate) async fn end_of(caller: &mut Caller, task: &Value) -> Ending {
 
 /// The end of the call, as its client finds it.
 pub(crate) async fn end_of_call(caller: &mut Caller, continuation: &Continuation) -> Ending {
-    match thread {
+    match continuation {
         Continuation::Task(task) => end_of(caller, task).await,
         Continuation::Nothing => match &found(caller).await[..] {
             [task] => end_of(caller, task).await,

@@ -9,7 +9,7 @@ use crate::states::{Case, STATES, State};
 
 async fn run(cases: Vec<Case>) -> Vec<(Case, Option<String>)> {
     let scene = |case: Case| -> (Case, Scene) { (case, Box::pin(case.run())) };
-    playing::run(cases.into_iter().map(scene).collect(), CONCURRENT_GATEWAYS).await
+    playing::play(cases.into_iter().map(scene).collect(), CONCURRENT_GATEWAYS).await
 }
 
 fn fail_if_wrong(results: &[(Case, Option<String>)]) {

@@ -61,12 +61,12 @@ impl Case {
         };
         let mut harness = Harness::new(self.cell, grace);
         let mut caller = harness.caller(self.cell).await;
-        let thread = self.reach(&harness, &mut caller).await;
+        let continuation = self.reach(&harness, &mut caller).await;
         caller.fall_silent();
         harness.kill_and_start();
         caller.come_back(&harness.entrance()).await;
         caller.silent = false;
-        self.check(&harness, &mut caller, thread).await;
+        self.check(&harness, &mut caller, continuation).await;
     }
 
     fn params(self) -> Value {
@@ -138,11 +138,11 @@ impl Case {
         }
     }
 
-    async fn check(self, harness: &Harness, caller: &mut Caller, thread: Continuation) {
+    async fn check(self, harness: &Harness, caller: &mut Caller, continuation: Continuation) {
         if self.state == State::Unstored {
             return self.check_unstored(harness, caller).await;
         }
-        let fate = self.fate(&thread);
+        let fate = self.fate(&continuation);
         if self.state == State::Answered {
             // Input requests now come from a new attempt.
             caller.answers = match fate {
@@ -151,7 +151,7 @@ impl Case {
             };
         }
         harness.go();
-        let ended = end_of_call(caller, &thread).await;
+        let ended = end_of_call(caller, &continuation).await;
         let runs = match fate {
             Fate::RunsAgain => 2,
             Fate::GoesOn | Fate::Unknown => 1,
@@ -173,7 +173,7 @@ impl Case {
     /// The guaranteed result of a call in this state.
     fn fate(self, continuation: &Continuation) -> Fate {
         let Cell { server, back, .. } = self.cell;
-        match (self.state, thread) {
+        match (self.state, continuation) {
             (State::Finished, _) => Fate::GoesOn,
             // A suspended call has no task, and a retry never runs it a second time (DESIGN §5,
             // promotion).

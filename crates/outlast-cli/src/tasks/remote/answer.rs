@@ -78,7 +78,7 @@ async fn settle(inbox: &Inbox, item: &InboxItem, given: &GivenResponse, lines: &
     let sent = match given {
         GivenResponse::Result(result) => inbox.respond(item.id, result.clone()),
         GivenResponse::Decline => inbox.decline(item.id),
-        GivenResponse::Ask => return host::answer(inbox, item, lines).await,
+        GivenResponse::Ask => return terminal_host::answer(inbox, item, lines).await,
     };
     if let Err(late) = sent {
         say!("{late}");
