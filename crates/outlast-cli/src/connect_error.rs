@@ -37,8 +37,8 @@ impl std::fmt::Display for ConnectError {
             }
             client::Error::Transport(LinkError::Unreachable(cause)) => {
                 let verb = match self.starts {
-                    Starts::Elsewhere => "connect to",
-                    Starts::ByCommand | Starts::ByName => "start",
+                    StartedBy::Other => "connect to",
+                    StartedBy::CommandLine | StartedBy::Configuration => "start",
                 };
                 write!(f, "cannot {verb} {what}: {}", clean(essence(cause)))?;
             }
