@@ -402,7 +402,7 @@ pub(super) const EVENTS: [Event; 26] = [
     event_of_tasks("tool that runs only as a task", |cell| {
         Box::pin(only_as_a_task(cell))
     }),
-    event("slow back", |cell| Box::pin(slow(cell))),
+    event("slow server", |cell| Box::pin(slow(cell))),
     event("cancel at once", |cell| Box::pin(cancelled_at_once(cell))),
     event("cancel under way", |cell| {
         Box::pin(cancelled_under_way(cell))
@@ -414,11 +414,11 @@ pub(super) const EVENTS: [Event; 26] = [
     event_of_tasks("expiry at the server", |cell| {
         Box::pin(expired_at_the_server(cell))
     }),
-    event("back crash", |cell| Box::pin(server_dies(cell))),
-    event("back crash, read-only", |cell| {
+    event("server crash", |cell| Box::pin(server_dies(cell))),
+    event("server crash, read-only", |cell| {
         Box::pin(server_dies_reading(cell))
     }),
-    event("front disconnect", |cell| Box::pin(client_leaves(cell))),
+    event("client disconnect", |cell| Box::pin(client_leaves(cell))),
     event("gateway restart", |cell| {
         Box::pin(gateway_restarts(cell, "gated", false))
     }),
