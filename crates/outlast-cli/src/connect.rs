@@ -54,11 +54,11 @@ pub(crate) async fn connect(
         receiver_tasks: host.receiver().filter(|_| declared == DeclaredInput::Tasks),
         ..ClientOptions::default()
     };
-    let waiting = Spinner::on(format!("Connecting to {}", server.name));
+    let spinner = Spinner::on(format!("Connecting to {}", server.name));
     let endpoint = server.target.endpoint();
     // Boxed, because the future of every command contains it.
     let connecting = Box::pin(Client::connect(server.target, options));
-    let client = report_silence(connecting, &endpoint, &waiting).await;
+    let client = report_silence(connecting, &endpoint, &spinner).await;
     let client = client.map_err(|fault| {
         Failure::ConnectError(Box::new(ConnectError {
             endpoint,
@@ -71,7 +71,7 @@ pub(crate) async fn connect(
         // If the session is gone, this request fails and opens another.
         let _ = client.ping().await;
     }
-    drop(waiting);
+    drop(spinner);
     Ok(ServerConnection {
         client,
         session: server.session.map(|(url, session)| OpenSession {
@@ -87,7 +87,7 @@ pub(crate) async fn connect(
 async fn report_silence<T>(
     connecting: impl Future<Output = T>,
     endpoint: &str,
-    waiting: &Spinner,
+    spinner: &Spinner,
 ) -> T {
     let mut connecting = std::pin::pin!(connecting);
     let began = Instant::now();
@@ -96,7 +96,7 @@ async fn report_silence<T>(
             done = &mut connecting => return done,
             () = tokio::time::sleep(SILENCE_REPORT_INTERVAL) => {
                 let seconds = began.elapsed().as_secs();
-                waiting.say(format!(
+                spinner.say(format!(
                     "`{endpoint}` has not answered for {seconds} s; still waiting (Ctrl-C ends this)"
                 ));
             }

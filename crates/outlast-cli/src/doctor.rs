@@ -42,11 +42,11 @@ pub(crate) async fn run(doctor: Doctor) -> Result<(), Failure> {
     let server = target::resolve(&doctor.server_args, doctor.target.as_deref())?;
     let target = server.target.clone();
     let began = Instant::now();
-    let connected = connect(server, &TerminalHost::Deferred, Purpose::Calls).await?;
+    let connection = connect(server, &TerminalHost::Deferred, Purpose::Calls).await?;
     let connected_ms = began.elapsed().as_millis();
-    let found = examine(&connected.client, connected_ms).await;
+    let found = examine(&connection.client, connected_ms).await;
     // A server may hold a lock, so its process ends before a second one starts.
-    connected.close().await;
+    connection.close().await;
     let mut found = found?;
     let other = if found.server.is_modern() {
         Era::Legacy

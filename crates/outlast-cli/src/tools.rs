@@ -17,9 +17,9 @@ use crate::terminal_host::TerminalHost;
 
 pub(crate) async fn run(args: Tools) -> Result<(), Failure> {
     let server = target::resolve(&args.server_args, args.target.as_deref())?;
-    let connected = connect(server, &TerminalHost::Deferred, Purpose::Calls).await?;
-    let tools = connected.client.tools().await;
-    connected.close().await;
+    let connection = connect(server, &TerminalHost::Deferred, Purpose::Calls).await?;
+    let tools = connection.client.tools().await;
+    connection.close().await;
     let tools = tools?;
     if args.json {
         let raw: Vec<_> = tools.iter().map(|tool| tool.raw.as_str()).collect();

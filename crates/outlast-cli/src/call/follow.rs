@@ -33,7 +33,7 @@ pub(crate) enum Interrupt {
 enum Choice {
     Cancel,
     Detach,
-    GoOn,
+    Continue,
 }
 
 /// Follows `execution` to its end.
@@ -74,7 +74,7 @@ pub(crate) async fn follow(execution: Execution, host: &TerminalHost, interrupt:
                 execution.detach().await;
                 return End::Detached(task);
             }
-            (Choice::GoOn, _) => {}
+            (Choice::Continue, _) => {}
             (Choice::Cancel | Choice::Detach, _) => {
                 if let Err(error) = execution.cancel().await {
                     say!("{error}");
@@ -93,7 +93,7 @@ async fn ask_after_interrupt(lines: &Lines, interrupts: &mut Interrupts) -> Choi
     tokio::select! {
         chosen = lines.choose(question, &["c", "d", "s"]) => match chosen {
             Some("c") => Choice::Cancel,
-            Some("s") => Choice::GoOn,
+            Some("s") => Choice::Continue,
             _ => Choice::Detach,
         },
         () = interrupts.next() => Choice::Detach,

@@ -37,25 +37,25 @@ pub(crate) async fn run(mut call: Call) -> Result<(), Failure> {
         host => host,
     };
     let location = TaskLocation::of(&server);
-    let connected = connect(server, &host, Purpose::Calls).await?;
-    let done = make(&connected, &call, &location, &tool, &words, &host).await;
-    connected.close().await;
+    let connection = connect(server, &host, Purpose::Calls).await?;
+    let done = run_call(&connection, &call, &location, &tool, &words, &host).await;
+    connection.close().await;
     done
 }
 
-async fn make(
-    connected: &ServerConnection,
+async fn run_call(
+    connection: &ServerConnection,
     call: &Call,
     location: &TaskLocation,
     tool: &str,
     words: &[String],
     host: &TerminalHost,
 ) -> Result<(), Failure> {
-    let client = &connected.client;
-    let waiting = Spinner::on(format!("Asking {} for its tools", location.server()));
+    let client = &connection.client;
+    let spinner = Spinner::on(format!("Asking {} for its tools", location.server()));
     let schema = schema_of(client, tool).await?;
-    drop(waiting);
-    let given = given(call.args.as_deref())?;
+    drop(spinner);
+    let given = parse_args_object(call.args.as_deref())?;
     let arguments = arguments::read(&schema, words, given);
     let arguments = arguments.map_err(|wrong| Failure::Usage(wrong.to_string()))?;
     let arguments = Raw::encode(&arguments).map_err(std::io::Error::from)?;
@@ -64,33 +64,33 @@ async fn make(
         (_, true) => TaskPreference::Forbid,
         _ => call.server_args.how.preference(),
     };
-    let mut made = client.call_tool(tool, Some(arguments)).task(preference);
+    let mut request = client.call_tool(tool, Some(arguments)).task(preference);
     if let Some(ttl) = call.ttl {
-        made = made.ttl(ttl);
+        request = request.ttl(ttl);
     }
-    let execution = made.await?;
+    let execution = request.await?;
     if call.detach && execution.task().await.is_some() {
         let task = execution.detach().await.unwrap_or_default();
-        connected.keep_session(Some(&task));
-        leave(location, &task, call.json);
+        connection.keep_session(Some(&task));
+        print_detached(location, &task, call.json);
         return Ok(());
     }
     match follow(execution, host, Interrupt::Ask).await {
         End::Settled(Ok(outcome), _) => print::outcome(&outcome, call.json),
         End::Settled(Err(why), task) => {
-            connected.keep_session(task.as_deref());
+            connection.keep_session(task.as_deref());
             Err(location.failure(why, task.as_deref()))
         }
         End::Detached(task) => {
-            connected.keep_session(Some(&task));
-            leave(location, &task, call.json);
+            connection.keep_session(Some(&task));
+            print_detached(location, &task, call.json);
             Ok(())
         }
     }
 }
 
 /// Prints the id of the detached task and how to get its result.
-fn leave(location: &TaskLocation, task: &str, as_json: bool) {
+fn print_detached(location: &TaskLocation, task: &str, as_json: bool) {
     if as_json {
         terminal::show!("{}", json!({ "target": location.server(), "taskId": task }));
     } else {
@@ -119,7 +119,7 @@ async fn schema_of(client: &Client, tool: &str) -> Result<Value, Failure> {
 }
 
 /// Parses the arguments that were given as one JSON object.
-fn given(args: Option<&str>) -> Result<Map<String, Value>, Failure> {
+fn parse_args_object(args: Option<&str>) -> Result<Map<String, Value>, Failure> {
     let Some(text) = args else {
         return Ok(Map::new());
     };

@@ -29,9 +29,9 @@ pub(crate) async fn answer(
     let endpoint = server.target.endpoint();
     let inbox = Inbox::new(InputKinds::all());
     let host = TerminalHost::Interactive(inbox.clone(), ReceiverOptions::default());
-    let (connected, id) = connect_for(server, id, &host).await?;
-    let done = answer_all(&connected.client, endpoint, &id, given, &inbox).await;
-    connected.close().await;
+    let (connection, id) = connect_for(server, id, &host).await?;
+    let done = answer_all(&connection.client, endpoint, &id, given, &inbox).await;
+    connection.close().await;
     done
 }
 

@@ -142,9 +142,9 @@ async fn attached(
     json: bool,
 ) -> Result<(), Failure> {
     let (endpoint, location) = (server.target.endpoint(), TaskLocation::of(&server));
-    let (connected, id) = connect_for(server, id, host).await?;
+    let (connection, id) = connect_for(server, id, host).await?;
     let id = id.as_str();
-    let client = &connected.client;
+    let client = &connection.client;
     let done = async {
         found(id, client.get_task(id).await)?;
         let reference = TaskReference::known_by_id(endpoint, id);
@@ -162,7 +162,7 @@ async fn attached(
         }
     };
     let done = done.await;
-    connected.close().await;
+    connection.close().await;
     done
 }
 
@@ -172,9 +172,9 @@ async fn with_task(
     id: &str,
     work: impl AsyncFnOnce(&Client, &str) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
-    let (connected, id) = connect_for(server, id, &TerminalHost::Absent).await?;
-    let done = work(&connected.client, &id).await;
-    connected.close().await;
+    let (connection, id) = connect_for(server, id, &TerminalHost::Absent).await?;
+    let done = work(&connection.client, &id).await;
+    connection.close().await;
     done
 }
 
@@ -183,9 +183,9 @@ async fn with_list(
     server: NamedServer,
     work: impl AsyncFnOnce(&Client) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
-    let connected = connect_to_list(server, &TerminalHost::Absent, Purpose::Tasks).await?;
-    let done = work(&connected.client).await;
-    connected.close().await;
+    let connection = connect_to_list(server, &TerminalHost::Absent, Purpose::Tasks).await?;
+    let done = work(&connection.client).await;
+    connection.close().await;
     done
 }
 
@@ -206,7 +206,7 @@ async fn connect_to_list(
                 return Err(Failure::ConnectError(why));
             }
             Err(_) => {}
-            connected => return connected,
+            connection => return connection,
         }
     }
     connect(server, host, purpose).await
@@ -222,11 +222,11 @@ async fn connect_for(
     if id.len() >= MIN_WHOLE_ID_CHARS || server.starts != StartedBy::Other {
         return Ok((connect(server, host, purpose).await?, id.to_owned()));
     }
-    let connected = connect_to_list(server, host, purpose).await?;
-    match whole_id(&connected.client, id).await {
-        Ok(id) => Ok((connected, id)),
+    let connection = connect_to_list(server, host, purpose).await?;
+    match whole_id(&connection.client, id).await {
+        Ok(id) => Ok((connection, id)),
         Err(failure) => {
-            connected.close().await;
+            connection.close().await;
             Err(failure)
         }
     }
