@@ -1,8 +1,8 @@
 //! The upstream of the tests that kill the gateway: `every_kind FOLDER plain|tasks [ADDRESS]`.
 //!
-//! It has tasks or not, on standard input and output or over HTTP. Each call of a tool writes a line
-//! to `FOLDER/runs` and continues when the file `FOLDER/go` exists. A call that has received its
-//! input response writes to `FOLDER/answers` first.
+//! It has tasks or not, on standard input and output or over HTTP. Each call of a tool writes a
+//! line to `FOLDER/runs` and continues when the file `FOLDER/go` exists. A call that has received
+//! its input response writes to `FOLDER/answers` first.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};

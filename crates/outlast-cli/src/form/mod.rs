@@ -1,7 +1,8 @@
 //! A form made from the JSON Schema of a form elicitation (V1-ELIC-16).
 //!
 //! Fields keep the order of the schema. Each [`Field`] describes itself and converts typed text to
-//! a JSON value, or says why the text is invalid. `terminal_host/form.rs` shows a form on the terminal.
+//! a JSON value, or says why the text is invalid. `terminal_host/form.rs` shows a form on the
+//! terminal.
 
 mod field;
 mod kind;

@@ -6,11 +6,9 @@
 //! | `initialize`, `notifications/initialized` | sent again; the host does not see the second result |
 //! | log level, subscriptions to resources | sent again |
 //! | an open request without side effects, such as `tasks/*` | sent again with its id |
-//! | an open request that was refused by a stopping gateway, or not sent yet | sent again with its
-//! id |
+//! | an open request that was refused or not sent yet | sent again with its id |
 //! | any other open request | an error response: its outcome is unknown |
-//! | the response to an input request of a task | kept, in case the gateway sends the request again
-//! |
+//! | the response to an input request of a task | kept for a repeated request |
 //!
 //! An input request of a task stays open at the host. The next gateway sends it with the same id,
 //! and the host does not receive it twice. Any other request of the gateway is cancelled at the

@@ -15,8 +15,7 @@
 //! | `reader` | a read-only view of a file that another process may use |
 //! | `backup` | a copy of a store that is in use |
 //! | `health` | whether the store can be written |
-//! | `damage`, `files`, `mark` | whether the files are complete, and still the ones that were
-//! opened |
+//! | `damage`, `open_files`, `mark` | whether the files are complete and not replaced |
 //! | `row` | a task as a row, and back |
 //! | `schema` | tables and their version |
 

@@ -23,8 +23,8 @@ pub enum Unwritable {
 /// The response to `tasks/get`: `complete` whatever the status (V2-RT-3), with the input requests
 /// while the task awaits input (V2-GET-2) and the outcome once it has one (V2-GET-3, V2-GET-5).
 ///
-/// `outcome` is the unparsed result or error; `input_requests` are all outstanding input requests. Each is
-/// used only in its phase.
+/// `outcome` is the unparsed result or error; `input_requests` are all outstanding input requests.
+/// Each is used only in its phase.
 pub fn get_result(
     view: &TaskView<'_>,
     outcome: Option<&Raw>,
