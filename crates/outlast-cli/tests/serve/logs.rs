@@ -142,7 +142,7 @@ fn the_log_contains_no_secrets_and_no_messages() {
         "ended",
         "connection lost",
         "connection restored",
-        "it cannot be reached",
+        "cannot connect to the upstream",
         "unknown token",
         "unknown session",
         "answered with an error",
@@ -184,7 +184,7 @@ fn requests_are_logged_only_with_the_audit_trail() {
         ("created", 1),
         ("ended", 1),
         ("result retrieved", 1),
-        ("a request is refused", 3),
+        ("request rejected", 3),
     ] {
         let lines = audited
             .lines()

@@ -41,8 +41,8 @@ fn an_unreachable_server_is_reported_at_the_start_with_a_next_step() {
     assert_eq!(gateway.run_ok(&["call", "{}", "echo", "say=hi"]), "hi");
     for (server, next) in [
         ("leaves cannot be reached", "run its command by hand"),
-        ("missing cannot be reached", "the path is right"),
-        ("oauth cannot be reached", "does not sign in by OAuth"),
+        ("missing cannot be reached", "its path is correct"),
+        ("oauth cannot be reached", "does not support OAuth"),
         ("old cannot be reached", "the old HTTP+SSE transport"),
     ] {
         until(server, || {

@@ -1,5 +1,6 @@
-//! The calls under way on one connection to an upstream: whose input requests and log messages arrive there, and what a
-//! previous run of this process left of them.
+//! The active calls of one connection to an upstream. Input requests and log messages that arrive
+//! on the connection are assigned to one of them. The input requests that a previous run of this
+//! process had sent to its clients are kept here, too.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -14,81 +15,82 @@ use super::connection::Connection;
 use crate::client::Era;
 use crate::transport::http_client::SavedSession;
 
-/// The calls under way on one connection.
+/// The active calls of one connection.
 #[derive(Default)]
 pub(super) struct ActiveCalls(Mutex<State>);
 
 #[derive(Default)]
 struct State {
-    /// The calls that are under way, by the name that their questions carry.
+    /// The active calls, by the name that their input requests carry.
     calls: HashMap<Arc<str>, Seat>,
-    /// Input requests of these calls that a previous run of this process has put to its clients, and that the upstream has not
-    /// sent again.
+    /// Input requests of these calls that a previous run of this process sent to its clients, and
+    /// that the upstream has not sent again.
     left: HashMap<Arc<str>, Vec<LeftRequest>>,
-    /// What is stored to find these calls again.
+    /// What is stored to resume these calls.
     places: HashMap<Arc<str>, Arc<CallPlace>>,
-    /// The calls that go on with these tasks of the upstream after a restart.
+    /// The calls that resume these tasks of the upstream after a restart.
     resumed: HashMap<String, Arc<str>>,
 }
 
-/// The place of a call among those under way.
+/// An entry for an active call.
 #[derive(Clone)]
 pub(super) enum Seat {
     Taken(CallContext),
-    /// Of a call that a previous run of this process began, and that waits for the connection.
+    /// A call of a previous run of this process that waits for the connection.
     Resuming(CallContext),
-    /// Kept for a call that has begun at the upstream, and soon here.
+    /// A call that runs at the upstream and has no task yet.
     Kept(watch::Receiver<Option<CallContext>>),
 }
 
-/// A call that a previous run of this process began: what it has asked is not asked a second time.
+/// A call of a previous run of this process. Its input requests are not sent to the client twice.
 #[derive(Clone)]
 pub(super) struct ResumedCall {
     pub(super) call: CallContext,
     /// The upstream's task.
     pub(super) task: Option<String>,
-    /// What is stored of it.
+    /// Its stored state.
     pub(super) place: Arc<CallPlace>,
-    /// Its input requests that are open or answered.
+    /// Its open input requests.
     pub(super) left: Vec<LeftRequest>,
-    /// The session that it was in, where the upstream has sessions.
+    /// Its session, if the upstream has sessions.
     pub(super) session: Option<SavedSession>,
-    /// The era in which the upstream was spoken to.
+    /// The era of its connection.
     pub(super) era: Era,
 }
 
-/// An input request that a previous run of this process has put to its client.
+/// An input request that a previous run of this process sent to its client.
 #[derive(Clone)]
 pub(super) struct LeftRequest {
     pub(super) key: InputKey,
-    /// The answer, where it is waited for already; closed if there will be none.
+    /// The response, if something waits for it already. The channel closes if there is none.
     pub(super) answer: Option<watch::Receiver<Option<InputResponse>>>,
 }
 
 impl ResumedCall {
-    /// Whether both are the same call.
+    /// Whether `other` is the same call.
     pub(super) fn is(&self, other: &Self) -> bool {
         self.call.id() == other.call.id()
     }
 }
 
-/// That a call is under way on a connection.
+/// Registers a call on its connection until it is dropped.
 pub(super) struct UnderWay {
     connection: Arc<Connection>,
     name: Arc<str>,
-    /// Says whose it is, where that is not known from the beginning.
+    /// Sends the context of the call, if the call was registered without one.
     kept: Option<watch::Sender<Option<CallContext>>>,
 }
 
 impl ActiveCalls {
-    /// Whether there are none.
+    /// Whether no call is active.
     pub(super) fn is_empty(&self) -> bool {
         let mut state = self.0.lock();
         state.forget_cancelled();
         state.calls.is_empty()
     }
 
-    /// The call of that name, or the one that goes on with this task of the upstream; without either, the only call there is.
+    /// The call of that name, else the call that resumes this task of the upstream, else the only
+    /// call.
     pub(super) fn find(&self, name: Option<&str>, task: Option<&str>) -> Result<Seat, Unclear> {
         let mut state = self.0.lock();
         state.forget_cancelled();
@@ -97,7 +99,7 @@ impl ActiveCalls {
         if let Some(call) = name.and_then(|name| state.calls.get(name)) {
             return Ok(call.clone());
         }
-        // A call that is cancelled is still there while it tidies up.
+        // A cancelled call stays registered during its cleanup.
         let (live, cancelled): (Vec<_>, Vec<_>) =
             state.calls.values().partition(|call| !call.is_cancelled());
         match (&live[..], &cancelled[..]) {
@@ -107,7 +109,7 @@ impl ActiveCalls {
         }
     }
 
-    /// A call of a previous run of this process goes on, unless it does already.
+    /// Registers a call of a previous run of this process, unless it is registered.
     pub(super) fn resume(&self, resumed: &ResumedCall) {
         let name = name_of(&resumed.call);
         let mut state = self.0.lock();
@@ -124,13 +126,13 @@ impl ActiveCalls {
             .insert(name, Seat::Resuming(resumed.call.clone()));
     }
 
-    /// What is stored to find a call again.
+    /// The stored state of a call.
     pub(super) fn place(&self, call: &CallContext) -> Arc<CallPlace> {
         let mut state = self.0.lock();
         state.places.entry(name_of(call)).or_default().clone()
     }
 
-    /// An input request of a call that a previous run has put under a key of this sort. It is returned once.
+    /// Takes an input request of a previous run whose key matches.
     pub(super) fn take_left(
         &self,
         call: TaskId,
@@ -142,8 +144,9 @@ impl ActiveCalls {
         Some(left.remove(at))
     }
 
-    /// Every input request that a previous run has put for a call and that the upstream has not sent again, without those that
-    /// it sent in its session: they are open until the upstream cancels them. FastMCP 3 reports `working` meanwhile.
+    /// Takes the keys of all input requests of a previous run that the upstream has not sent again.
+    /// Requests that it sent in its session stay open until the upstream cancels them: FastMCP 3
+    /// reports `working` meanwhile.
     pub(super) fn take_unclaimed(&self, call: TaskId) -> Vec<InputKey> {
         let mut state = self.0.lock();
         let Some(left) = state.left.get_mut(call.text().as_str()) else {
@@ -159,7 +162,7 @@ impl ActiveCalls {
 }
 
 impl State {
-    /// Forgets a call.
+    /// Removes a call.
     fn forget(&mut self, name: &Arc<str>) {
         self.calls.remove(name);
         self.left.remove(name);
@@ -167,7 +170,7 @@ impl State {
         self.resumed.retain(|_, call| call != name);
     }
 
-    /// Forgets calls that were cancelled before they had the connection.
+    /// Removes calls that were cancelled before they had the connection.
     fn forget_cancelled(&mut self) {
         let cancelled = |seat: &Seat| matches!(seat, Seat::Resuming(cx) if cx.is_cancelled());
         let names = self.calls.iter().filter(|(_, seat)| cancelled(seat));
@@ -178,7 +181,7 @@ impl State {
     }
 }
 
-/// Why something belongs to no call.
+/// Why a message cannot be assigned to a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Unclear {
     None,
@@ -186,12 +189,12 @@ pub(super) enum Unclear {
 }
 
 impl Seat {
-    /// Whether its caller wants it to stop.
+    /// Whether its caller has cancelled it.
     fn is_cancelled(&self) -> bool {
         self.taken().is_some_and(|cx| cx.is_cancelled())
     }
 
-    /// The call, if it is known whose it is.
+    /// The context of the call, if it exists.
     pub(super) fn taken(&self) -> Option<CallContext> {
         match self {
             Self::Taken(cx) | Self::Resuming(cx) => Some(cx.clone()),
@@ -199,7 +202,7 @@ impl Seat {
         }
     }
 
-    /// The call, once it is known whose it is; `None` if it is given up before.
+    /// Waits for the context of the call; `None` if the call is dropped before.
     pub(super) async fn whose(self) -> Option<CallContext> {
         match self {
             Self::Taken(cx) | Self::Resuming(cx) => Some(cx),
@@ -209,7 +212,7 @@ impl Seat {
 }
 
 impl UnderWay {
-    /// A call is under way on `connection`.
+    /// Registers a call on `connection`.
     pub(super) fn begin(connection: Arc<Connection>, cx: &CallContext) -> Self {
         let name = name_of(cx);
         let calls = &connection.shared.calls;
@@ -221,7 +224,8 @@ impl UnderWay {
         }
     }
 
-    /// The same for a call of which is not known yet whose it is: its questions wait until it is.
+    /// Registers a call whose task does not exist yet. Its input requests wait until
+    /// [`Self::belongs_to`] is called.
     pub(super) fn reserve(connection: Arc<Connection>) -> Self {
         let name: Arc<str> = random::token::<16>().into();
         let (tell, told) = watch::channel(None);
@@ -234,17 +238,17 @@ impl UnderWay {
         }
     }
 
-    /// The name under which its questions find it.
+    /// The name that its input requests carry.
     pub(super) fn name(&self) -> Arc<str> {
         self.name.clone()
     }
 
-    /// Tells whose it is, once that is known.
+    /// Receives the context of the call, if it was registered without one.
     pub(super) fn whose(&self) -> Option<watch::Receiver<Option<CallContext>>> {
         self.kept.as_ref().map(watch::Sender::subscribe)
     }
 
-    /// Says whose it is.
+    /// Sets the context of a call that was registered without one.
     pub(super) fn belongs_to(&self, cx: &CallContext) {
         if let Some(kept) = &self.kept {
             kept.send_replace(Some(cx.clone()));
@@ -268,7 +272,7 @@ impl Drop for UnderWay {
     }
 }
 
-/// The name that the questions of a call carry.
+/// The name that the input requests of a call carry.
 fn name_of(call: &CallContext) -> Arc<str> {
     call.id().text().as_str().into()
 }

@@ -1,5 +1,5 @@
-//! Limits on the open tool calls of an upstream, in total and for each owner. A call that waits for its turn or for an input
-//! response is open, too.
+//! Limits on the open tool calls of an upstream, in total and for each owner. A call that waits for
+//! a permit or for an input response is open, too.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -35,7 +35,8 @@ impl Upstream {
         Ok(self.open_calls.add(&mut counts, owner))
     }
 
-    /// The same for a call that was admitted before, such as by a previous run of the process: it counts, whatever the limit.
+    /// A permit for a call that was admitted before, such as by a previous run of this process. It
+    /// ignores the limits.
     pub(super) fn admit_again(&self, owner: &Owner) -> CallPermit {
         if is_limited(&self.settings) {
             self.open_calls.add(&mut self.open_calls.counts(), owner)

@@ -1,9 +1,9 @@
-//! A task of the upstream that a previous run of this process left, or input requests that come before its work: what it takes
-//! to find them again, and going on.
+//! Resumes a call of a previous run of this process: a task of the upstream, or input requests that
+//! precede the work.
 //!
-//! An input request of a V1 task is a request of the upstream in a session. Its id is stored with the key under which the client
-//! sees it. After a restart the answer is posted to that session under that id, whether the upstream sends the request again or
-//! not.
+//! An input request of a V1 task is a request of the upstream in a session. Its id is stored with
+//! the key that the client sees. After a restart the response is posted to that session under that
+//! id, whether or not the upstream sends the request again.
 
 use std::fmt::{self, Debug, Formatter};
 use std::sync::Arc;
@@ -33,27 +33,29 @@ use crate::client::{
 use crate::server::ClientHandle;
 use crate::transport::http_client::SavedSession;
 
-/// What is stored with our task. With neither a reference nor a round, nobody knows how far the call came.
+/// What is stored with our task. Without a reference and a round, the progress of the call is
+/// unknown.
 #[derive(Default, Serialize, Deserialize)]
 struct Place {
     /// The upstream's task.
     reference: Option<TaskReference>,
-    /// The session that the upstream's task belongs to, where it has sessions.
+    /// The session of the upstream's task, if the upstream has sessions.
     session: Option<SavedSession>,
-    /// What the upstream wants to know before it begins.
+    /// The input requests that precede the work.
     #[serde(default)]
     round: Option<Asked>,
-    /// The input requests that the upstream sent in its session: the key that our client sees, and the upstream's id.
+    /// The input requests that the upstream sent in its session: the client's key and the
+    /// upstream's id.
     #[serde(default)]
     requests: Vec<(String, Id)>,
 }
 
-/// What is stored of one call. Each change is stored before the next one begins.
+/// The stored state of one call. Each change is stored before the next one begins.
 #[derive(Default)]
 pub(super) struct CallPlace(tokio::sync::Mutex<Place>);
 
 impl CallPlace {
-    /// The upstream has made a task.
+    /// Records the task that the upstream created.
     async fn has_task(&self, connection: &Connection, reference: &TaskReference, cx: &CallContext) {
         let mut place = self.0.lock().await;
         place.reference = Some(reference.clone());
@@ -61,11 +63,11 @@ impl CallPlace {
         place.store_or_warn(cx).await;
     }
 
-    /// The input request `request` of the upstream is put to our client under `key`. It is stored as soon as the upstream's task
-    /// is known.
+    /// Records that the upstream's request `request` is sent to our client under `key`. It is
+    /// stored as soon as the upstream's task is known.
     pub(super) async fn asks(&self, key: &InputKey, request: &Id, cx: &CallContext) {
         let mut place = self.0.lock().await;
-        // It may have been tried under a key that was used before.
+        // A previous attempt may have used another key.
         place.requests.retain(|(_, id)| id != request);
         let asked = (key.as_str().to_owned(), request.clone());
         place.requests.push(asked);
@@ -74,7 +76,7 @@ impl CallPlace {
         }
     }
 
-    /// Whether another run of this process would send the answer to the input request `key`.
+    /// Whether the next run of this process would send the response to the input request `key`.
     pub(super) async fn is_stored(&self, key: &InputKey) -> bool {
         let place = self.0.lock().await;
         let of_key = |(stored, _): &(String, Id)| stored == key.as_str();
@@ -82,25 +84,25 @@ impl CallPlace {
     }
 }
 
-/// A round of questions of a modern upstream.
+/// A round of input requests of a modern upstream.
 #[derive(Serialize, Deserialize)]
 struct Asked {
-    /// Each by its name: the method and the params.
+    /// The key, the method and the params of each.
     asks: Vec<(String, String, Option<Raw>)>,
     state: Option<String>,
 }
 
-/// In which round of questions a call is made.
+/// The round of input requests in which a call is sent.
 pub(super) enum Round<'a> {
-    /// There are none.
+    /// The upstream has no rounds.
     None,
     First(&'a CallContext),
-    /// The one in which an earlier life left it.
+    /// The round that a previous run of this process recorded.
     Left(&'a CallContext, InputRequired),
 }
 
 impl Round<'_> {
-    /// A call whose rounds are stored.
+    /// Makes the call record its rounds.
     pub(super) fn told_of(self, call: Call) -> Call {
         match self {
             Self::None => call,
@@ -112,7 +114,7 @@ impl Round<'_> {
     }
 }
 
-/// Stores rounds of questions, so that the next life finds them.
+/// Stores rounds of input requests for the next run of this process.
 struct Rounds(CallContext);
 
 impl Debug for Rounds {
@@ -134,12 +136,12 @@ impl RoundRecorder for Rounds {
             ..Place::default()
         };
         if let Err(error) = place.store(&self.0).await {
-            tracing::warn!(call = %self.0.id(), %error, "a round of questions was not stored");
+            tracing::warn!(call = %self.0.id(), %error, "could not store a round of input requests");
         }
     }
 
     async fn before_responses(&self) -> Result<(), client::Error> {
-        // Whatever is stored must not be sent a second time.
+        // A stored round must not be sent twice.
         let stored = Place::default().store(&self.0).await;
         stored.map_err(|error| client::Error::NotStored(error.to_string()))
     }
@@ -148,7 +150,7 @@ impl RoundRecorder for Rounds {
 impl Place {
     async fn store_or_warn(&self, cx: &CallContext) {
         if let Err(error) = self.store(cx).await {
-            tracing::warn!(call = %cx.id(), %error, "what it takes to find the upstream's task again was not stored");
+            tracing::warn!(call = %cx.id(), %error, "could not store the state that resumes the upstream's task");
         }
     }
 
@@ -161,11 +163,11 @@ impl Place {
         ResumeState(bytes.into())
     }
 
-    /// In which era the upstream was spoken to, if `auto` chooses it.
+    /// The era of the upstream's connection, if `auto` chooses it.
     fn era(&self, auto: Era) -> Era {
         let is_legacy = match &self.reference {
             Some(reference) => reference.generation == "v1",
-            // Rounds of input requests are of the modern era.
+            // Only the modern era has rounds of input requests.
             None => false,
         };
         match auto {
@@ -174,7 +176,7 @@ impl Place {
         }
     }
 
-    /// Until when the upstream is looked for.
+    /// Until when to try to reconnect.
     fn kept_until(&self) -> Timestamp {
         let (begun, ttl) = match &self.reference {
             Some(reference) => (Timestamp(reference.created_ms), reference.ttl_ms),
@@ -184,7 +186,7 @@ impl Place {
     }
 }
 
-/// What it takes to find a task of the upstream again, if that is possible.
+/// The state that resumes a task of the upstream, if that is possible.
 pub(super) fn handle(connection: &Connection, reference: &TaskReference) -> Option<ResumeState> {
     let place = Place {
         reference: Some(reference.clone()),
@@ -194,7 +196,7 @@ pub(super) fn handle(connection: &Connection, reference: &TaskReference) -> Opti
     connection.outlives_us().then(|| place.to_handle())
 }
 
-/// Stores what it takes to find a task of the upstream again, if that is possible.
+/// Stores the state that resumes a task of the upstream, if that is possible.
 pub(super) async fn attach(connection: &Connection, reference: &TaskReference, cx: &CallContext) {
     if !connection.outlives_us() {
         return;
@@ -203,12 +205,13 @@ pub(super) async fn attach(connection: &Connection, reference: &TaskReference, c
     place.has_task(connection, reference, cx).await;
 }
 
-/// The input requests that a previous run has put for a call, and the answers to those that the upstream sent in its session.
+/// The open input requests of a previous run of this process, and the responses to those that the
+/// upstream sent in its session.
 fn left_by(place: &Place, cx: &CallContext) -> (Vec<LeftRequest>, Vec<OpenInputRequest>) {
     let mut open = Vec::new();
     let left = cx.pending_input().into_iter().map(|key| {
         let of_key = |(stored, _): &&(String, Id)| stored == key.as_str();
-        // Without a session the upstream does not know the request on another connection.
+        // Without a session the upstream does not know the request on a new connection.
         let in_session = place.session.as_ref();
         let request = in_session.and_then(|_| place.requests.iter().find(of_key));
         let answer = request.map(|(_, id)| {
@@ -224,8 +227,8 @@ fn left_by(place: &Place, cx: &CallContext) -> (Vec<LeftRequest>, Vec<OpenInputR
     (left.collect(), open)
 }
 
-/// Waits for the answer to an input request that a previous run has put. The answer stays stored until the task ends: nothing
-/// shows whether the upstream has it.
+/// Waits for the response to an input request of a previous run of this process. The response stays
+/// stored until the task ends, because nothing shows whether the upstream has received it.
 async fn answer_to(
     cx: CallContext,
     key: InputKey,
@@ -236,23 +239,24 @@ async fn answer_to(
     Some(without_mark(answered.response))
 }
 
-/// Withdraws the input requests of a previous run, once the upstream reports that it waits for nothing.
+/// Withdraws the input requests of a previous run once the upstream reports that it needs no input.
 pub(super) async fn take_back_left(connection: &Connection, task: &PeerTask, cx: &CallContext) {
-    // What is stored of a task has no times: the upstream has said nothing yet.
+    // A stored task has no times. In that case the upstream has not reported yet.
     let is_seen = task.created.is_some() || task.updated.is_some();
     if !is_seen || task.status == Status::InputRequired {
         return;
     }
     for key in connection.shared.calls.take_unclaimed(cx.id()) {
         if let Err(error) = cx.withdraw_input(key).await {
-            // It was answered, and the answer is on its way.
-            tracing::debug!(call = %cx.id(), %error, "a question was not taken back");
+            // It has a response, which is being sent.
+            tracing::debug!(call = %cx.id(), %error, "could not withdraw an input request");
         }
     }
 }
 
 impl Upstream {
-    /// Goes on with a task of the upstream, or with its questions; `None` if nobody knows how far it came.
+    /// Resumes a task of the upstream, or a round of input requests. `None` if the progress of the
+    /// call is unknown.
     pub(super) async fn go_on(
         &self,
         handle: &ResumeState,
@@ -317,9 +321,9 @@ impl Upstream {
             (None, None) => return None,
         };
         match owner.ended(ended, client, cx) {
-            // It is another process, which does not know what the one before it has asked.
+            // The upstream was restarted and does not know the round.
             Ok(Outcome::Error(_, ErrorCode(codes::INVALID_PARAMS), why)) if in_round => {
-                tracing::info!(upstream = &*self.name, call = %cx.id(), ?why, "the upstream has forgotten what it asked");
+                tracing::info!(upstream = &*self.name, call = %cx.id(), ?why, "the upstream does not know the round of input requests");
                 match call.retry {
                     RetryClass::Rerun => Some(self.call(call, cx, prepared).await),
                     RetryClass::Never => None,
@@ -330,8 +334,8 @@ impl Upstream {
         }
     }
 
-    /// Connects to where the task is. The upstream may begin later than we do, so it is tried until the task would be
-    /// forgotten there.
+    /// Connects to the server of the task. The upstream may start later than the gateway, so this
+    /// tries again until the task would have expired there.
     async fn find_again(
         &self,
         resumed: &ResumedCall,
@@ -367,5 +371,5 @@ impl From<Asked> for InputRequired {
     }
 }
 
-/// How long a task that is kept for ever is looked for, in milliseconds.
+/// How long to look for a task without a TTL.
 const FORGOTTEN: u64 = 24 * 3_600_000;

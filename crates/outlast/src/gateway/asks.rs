@@ -1,4 +1,4 @@
-//! Questions of an upstream: each is a question of one of the calls under way.
+//! Input requests of an upstream: each is sent to the caller of one of the active calls.
 
 use std::sync::Weak;
 
@@ -17,7 +17,7 @@ use crate::answers;
 use crate::client::{ClientHandler, ServerInputRequest, dismiss};
 use crate::server::RequestParts;
 
-/// Puts the questions of an upstream to the callers of its calls.
+/// Sends the input requests of an upstream to the callers of its calls.
 pub(super) struct Asks(pub(super) Weak<Shared>, pub(super) InputKinds);
 
 #[async_trait]
@@ -49,7 +49,8 @@ impl ClientHandler for Asks {
             question.params = params.map(|params| pages::for_caller(params, &call));
         }
         if request.key.is_some() && request.task.is_none() {
-            // The upstream has answered with it instead of beginning its work: that may as well be told to our caller.
+            // The upstream returned the request instead of starting its work. Our caller can get
+            // the same.
             question.timing = InputTiming::BeforeWork;
         }
         match put(&shared, &call, &request, &sort, question).await {
@@ -68,8 +69,8 @@ impl ClientHandler for Asks {
     }
 }
 
-/// Puts a question that belongs to no call to a client of the connection that has a session, one that listens if there is
-/// one: each message goes to one client only (BR-IN-12).
+/// Sends an input request that belongs to no call to one client with a session, preferably one with
+/// an open stream (BR-IN-12).
 async fn outside(shared: &Shared, request: ServerInputRequest) -> InputResponse {
     let mut clients = shared.listeners.clients();
     clients.retain(|client| client.has_session());
@@ -82,13 +83,13 @@ async fn outside(shared: &Shared, request: ServerInputRequest) -> InputResponse 
     asked.map_or_else(|| refused(&unclear_whose(Unclear::None)), without_mark)
 }
 
-/// The task is ours to name, not the upstream's.
+/// The params without the id of the upstream's task.
 fn unrelated(params: Raw) -> Raw {
     meta::unrelate(params.borrow()).unwrap_or(params)
 }
 
-/// Puts a question under the upstream's own key, or under one of ours, and under a fresh one of that sort if the call had it
-/// before (BR-IN-1). One that a previous run of this process has put is not put again.
+/// Sends an input request under the key `sort`, or under a numbered variant if the call used that
+/// key before (BR-IN-1). A request that a previous run of this process sent is not sent again.
 async fn put(
     shared: &Shared,
     call: &CallContext,
@@ -102,7 +103,7 @@ async fn put(
     };
     if let Some(left) = shared.calls.take_left(call.id(), is_of_sort) {
         match left.answer {
-            // The answer goes to the request that the upstream sent before the restart, and to this one.
+            // The response goes to the request from before the restart and to this one.
             Some(mut answer) => {
                 if let Ok(answer) = answer.wait_for(Option::is_some).await
                     && let Some(answer) = answer.clone()
@@ -111,7 +112,7 @@ async fn put(
                 }
             }
             None => match call.response_to(left.key).await {
-                // It was taken back meanwhile.
+                // It was withdrawn meanwhile.
                 Err(InputError::Withdrawn) => {}
                 answered => return Ok(passed_on(answered?, request)),
             },
@@ -130,7 +131,7 @@ async fn put(
             answered => {
                 let answered = answered?;
                 return Ok(if place.is_stored(&answered.key).await {
-                    // Another run of this process sends it, if this one does not.
+                    // The next run of this process sends it if this one does not.
                     answered.response
                 } else {
                     passed_on(answered, request)
@@ -141,8 +142,8 @@ async fn put(
     Err(InputError::Withdrawn)
 }
 
-/// An answer for the upstream. That to a question of a V2 task is kept, because the upstream goes on to list the question
-/// until it has the answer, whatever happens to us meanwhile.
+/// The response for the upstream. The response to a request of a V2 task stays stored, because the
+/// upstream lists the request until it has received the response.
 fn passed_on(answered: UnconfirmedResponse, request: &ServerInputRequest) -> InputResponse {
     match (&request.key, &request.task) {
         (Some(_), Some(_)) => answered.response,
@@ -150,8 +151,9 @@ fn passed_on(answered: UnconfirmedResponse, request: &ServerInputRequest) -> Inp
     }
 }
 
-/// Under which name a question is put (BR-IN-1): that of the upstream only for a question of its V2 task, or while an
-/// exchange before the work passes through to a modern caller that has no task.
+/// The key for an input request (BR-IN-1): the upstream's key for a request of its V2 task, or
+/// while rounds before the work pass through to a modern caller without a task; else a generated
+/// one.
 fn sort(call: &CallContext, request: &ServerInputRequest, question: &InputRequest) -> String {
     let is_transient = || {
         let arrival = call.local_data::<RequestParts>();
@@ -164,7 +166,7 @@ fn sort(call: &CallContext, request: &ServerInputRequest, question: &InputReques
     }
 }
 
-/// A name of our own for a question, the same whenever it is asked.
+/// A generated key, the same for equal requests.
 fn mark(key: Option<&str>, question: &InputRequest) -> String {
     let params = question.params.as_ref();
     let bare = params.and_then(|params| object::remove(params.borrow(), &[meta::META]).ok());
@@ -179,7 +181,7 @@ fn mark(key: Option<&str>, question: &InputRequest) -> String {
     format!("q{name}")
 }
 
-/// An answer as the upstream may see it: without the name of our task.
+/// The response without the id of our task.
 pub(super) fn without_mark(answer: InputResponse) -> InputResponse {
     match answer {
         InputResponse::Result(result) => {
@@ -192,9 +194,9 @@ pub(super) fn without_mark(answer: InputResponse) -> InputResponse {
 /// BR-IN-12, BR-IN-14.
 fn unclear_whose(unclear: Unclear) -> ErrorObject {
     codes::invalid_params(match unclear {
-        Unclear::None => "no client listens that could be asked without a call",
+        Unclear::None => "the request belongs to no call, and no connected client can receive it",
         Unclear::Several => {
-            "several calls run on this connection and the question names none (the setting `isolate: \"call\"` of the gateway gives each its own)"
+            "several calls run on this connection and the request names none of them; the gateway setting `isolate: \"call\"` gives each call its own connection"
         }
     })
 }
@@ -203,5 +205,5 @@ fn refused(error: &ErrorObject) -> InputResponse {
     InputResponse::Error(error.to_raw())
 }
 
-/// What follows the name of a question when it is asked again.
+/// Separates a key and its number if the request is sent again.
 const AGAIN: char = '~';

@@ -1,4 +1,4 @@
-//! Upstreams, an engine and fronts, put together: one endpoint for each upstream, all on one store.
+//! A gateway: one engine on one store, and one endpoint for each upstream.
 
 use std::io;
 use std::sync::Arc;
@@ -15,10 +15,10 @@ use crate::outlast::{DRAIN, Outlast, Server};
 use crate::server::McpServer;
 use crate::transport::http::{self, HttpOptions, HttpServer, Pages};
 
-/// Upstreams before one engine.
+/// Several upstreams that share an engine.
 pub struct Gateway {
     engine: Engine,
-    /// Until its result is known.
+    /// The start in the background, until its result is known.
     start: Option<JoinHandle<Result<RecoveryCounts, EngineError>>>,
     store: Arc<dyn Store>,
     upstreams: Arc<ServedUpstreams>,
@@ -31,7 +31,7 @@ pub struct RunningGateway {
 }
 
 impl Outlast {
-    /// A server of whatever `upstream` offers.
+    /// A server for one upstream.
     pub fn upstream(&self, upstream: Upstream) -> Server {
         let upstream = upstream.assembled(self.children.as_ref(), &self.policy.sizes);
         let upstream = Arc::new(upstream);
@@ -39,12 +39,12 @@ impl Outlast {
         self.serve_as(runner, upstream.clone(), upstream)
     }
 
-    /// A gateway to several upstreams, of which no two have the same name. A single one is at `/mcp`, each of several at
-    /// `/mcp/NAME`.
+    /// A gateway to several upstreams with different names. A single upstream is served at `/mcp`,
+    /// each of several at `/mcp/NAME`.
     ///
-    /// Tasks of a previous run are recovered, and the store is opened if it is an
-    /// [`OpeningStore`](outlast_engine::store::OpeningStore), in the background: until then requests are answered with
-    /// −32603 "starting". [`Gateway::started`] waits for it.
+    /// An [`OpeningStore`](outlast_engine::store::OpeningStore) is opened, and tasks of a previous
+    /// run are recovered, in the background. Until then requests are answered with −32603
+    /// "starting". [`Gateway::started`] waits for it.
     pub async fn gateway(&self, upstreams: Vec<Upstream>) -> io::Result<Gateway> {
         let (children, sizes) = (self.children.as_ref(), &self.policy.sizes);
         let upstreams = upstreams.into_iter();
@@ -98,18 +98,18 @@ impl Gateway {
         started.map(drop).map_err(io::Error::other)
     }
 
-    /// What it serves.
+    /// The endpoints that it serves.
     pub fn served(&self) -> Vec<Served> {
         self.upstreams.all()
     }
 
-    /// The same, where upstreams can be added as long as it runs.
+    /// The endpoints, as a handle that can add upstreams while the gateway runs.
     pub fn upstreams(&self) -> &Arc<ServedUpstreams> {
         &self.upstreams
     }
 
-    /// Serves over HTTP as `options` say, with pages beside the endpoints. The listener is open before the
-    /// gateway has started; this returns when it has.
+    /// Serves over HTTP, with `pages` next to the endpoints. The listener is open before the
+    /// gateway has started; this method returns when it has.
     pub async fn http(
         mut self,
         pages: Option<Arc<dyn Pages>>,
@@ -128,19 +128,21 @@ impl Gateway {
         })
     }
 
-    /// Takes no more work, lets what runs finish for a while, and ends. What is left is for the next start.
+    /// Stops accepting calls, waits a limited time for running calls, and closes upstreams and
+    /// store. The next start recovers the calls that did not end.
     pub async fn shutdown(self) -> io::Result<()> {
         self.shutdown_after(async {}).await
     }
 
-    /// The same. `last_answers` runs when calls have ended and before upstreams are closed.
+    /// Like [`Self::shutdown`]. `last_answers` runs after the calls have ended and before the
+    /// upstreams are closed.
     pub async fn shutdown_after(self, last_answers: impl Future<Output = ()>) -> io::Result<()> {
         self.engine
             .shutdown(DRAIN)
             .await
             .map_err(io::Error::other)?;
         last_answers.await;
-        // Servers that do not leave are ended with this process.
+        // A server that does not end in time is killed with this process.
         for served in self.upstreams.all() {
             let _ = timeout(DRAIN, served.upstream.close()).await;
         }
@@ -149,28 +151,29 @@ impl Gateway {
 }
 
 impl RunningGateway {
-    /// What it serves.
+    /// The endpoints that it serves.
     pub fn served(&self) -> Vec<Served> {
         self.gateway.served()
     }
 
-    /// The gateway, for those who reach it in another way than over HTTP.
+    /// The gateway, for access that does not use HTTP.
     pub fn gateway(&self) -> &Gateway {
         &self.gateway
     }
 
-    /// The address of the endpoint before an upstream, for clients on this machine.
+    /// The URL of an endpoint for clients on this machine.
     pub fn url(&self, served: &Served) -> String {
         self.http.url_of(&served.path)
     }
 
-    /// As [`Gateway::shutdown`], with the requests that are open. Until the end it answers health checks and requests
-    /// about its tasks.
+    /// Like [`Gateway::shutdown`], and then closes the listener. Until the end it answers health
+    /// checks and requests about its tasks.
     pub async fn shutdown(self) -> io::Result<()> {
         self.shutdown_after(async {}).await
     }
 
-    /// The same. `last_answers` runs when calls have ended and before upstreams are closed.
+    /// Like [`Self::shutdown`]. `last_answers` runs after the calls have ended and before the
+    /// upstreams are closed.
     pub async fn shutdown_after(self, last_answers: impl Future<Output = ()>) -> io::Result<()> {
         let ended = self.gateway.shutdown_after(last_answers).await;
         self.http.shutdown().await;
@@ -178,7 +181,7 @@ impl RunningGateway {
     }
 }
 
-/// What a gateway grants: a call that runs is never forgotten, tasks live for up to a day, and so may calls.
+/// The policy of a gateway: a running call never expires, and TTL and run time are at most a day.
 pub fn policy() -> Policy {
     Policy {
         max_ttl_ms: DAY,

@@ -1,4 +1,4 @@
-//! An upstream as a backend.
+//! An upstream as a [`Backend`].
 
 use std::sync::{Arc, Weak};
 
@@ -33,7 +33,7 @@ impl Backend for Upstream {
             .map_err(|_| codes::internal("the server's capabilities are not an object"))
     }
 
-    /// What the server said when it was connected to last. Where it is not, only the settings can tell.
+    /// The answer of the connected server. Without a connection only the settings can tell.
     fn has_tasks(&self, client: &ClientHandle) -> Option<bool> {
         match self.running(client) {
             Some(connection) => Some(self.runs_tasks(&connection.server())),
@@ -113,7 +113,7 @@ impl Backend for Upstream {
         })
     }
 
-    /// All of it: an upstream may ask its client whatever it answers.
+    /// Every method: an upstream can send input requests during any request.
     fn runner_for(&self, _: &str) -> Option<Arc<str>> {
         Some(self.runner.clone())
     }
@@ -124,7 +124,7 @@ impl Backend for Upstream {
         resources: &[String],
     ) -> Option<ListenGuard> {
         let connection = self.connection(client).await.ok()?;
-        // Nobody else has this name.
+        // A unique name in place of a session id.
         let name = SessionId::new(random::token::<16>());
         let listens = Listens {
             connection,
@@ -136,7 +136,7 @@ impl Backend for Upstream {
                 tracing::info!(
                     upstream = &*self.name,
                     fault = fault.brief(),
-                    "a resource is not listened to"
+                    "could not subscribe to a resource"
                 );
             }
         }
@@ -144,7 +144,7 @@ impl Backend for Upstream {
     }
 
     fn notification(&self, client: &Arc<ClientHandle>, method: &str, params: Option<RawRef<'_>>) {
-        // An upstream that was not connected to has nothing to be told.
+        // Without a connection there is no server to notify.
         let Some(connection) = self.running(client) else {
             return;
         };
@@ -154,7 +154,7 @@ impl Backend for Upstream {
                 tracing::info!(
                     fault = fault.brief(),
                     method,
-                    "a notification did not reach the upstream"
+                    "could not send a notification to the upstream"
                 );
             }
         });
@@ -170,7 +170,7 @@ impl Backend for Upstream {
     }
 }
 
-/// That somebody without a session listens for changes. The connection stays for that.
+/// Subscriptions of a client without a session. They keep the connection open.
 struct Listens {
     connection: Arc<Connection>,
     name: SessionId,
@@ -184,7 +184,8 @@ impl Drop for Listens {
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             runtime.spawn(async move {
                 for uri in resources {
-                    // A server that is gone tells nothing, either.
+                    // A server that cannot be reached sends no notifications, so the error does not
+                    // matter.
                     let _ = connection.unlisten(&name, &uri).await;
                 }
             });
@@ -193,11 +194,11 @@ impl Drop for Listens {
 }
 
 impl Upstream {
-    /// The upstream as we introduce it: its own name, version, title, icons and instructions as they came (BR-NEG-10), so
-    /// that a client sees the server that it would see without the gateway. Only what is said of tasks is ours.
+    /// The description that the gateway sends: the upstream's name, version, title, icons and
+    /// instructions unchanged (BR-NEG-10). Only the capabilities for tasks are the gateway's.
     fn about(&self, connection: &Connection) -> Result<BackendDescription, NotAnObject> {
         let server = connection.server();
-        // BR-GEN-1: what is said of tasks is ours.
+        // BR-GEN-1: the capabilities for tasks are the gateway's.
         let capabilities = object::remove(server.capabilities.borrow(), &["tasks"])?;
         let capabilities = object::remove(capabilities.borrow(), &["extensions", v2::EXTENSION])?;
         let info = server.info.clone().unwrap_or_else(|| {

@@ -1,4 +1,4 @@
-//! The tools of an upstream, as far as they must be known before one is called.
+//! What must be known of a tool of an upstream before it is called.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 use crate::client::{ToolInfo, header_params};
 use crate::hints;
 
-/// What is known of the tools of an upstream: the same as long as its list is.
+/// The traits of the tools of an upstream, computed once for each list.
 #[derive(Default)]
 pub(super) struct Catalogue(Mutex<Option<Arc<Known>>>);
 
@@ -20,18 +20,18 @@ struct Known {
     tools: HashMap<Arc<str>, Traits>,
 }
 
-/// What is known of one tool.
+/// What the list says about one tool.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Traits {
     pub(super) retry: RetryClass,
-    /// Whether the upstream runs it as a task, where it says so.
+    /// Whether the upstream can run it as a task.
     pub(super) support: TaskSupport,
-    /// Arguments that are repeated in headers, where the upstream is of the era that has them.
+    /// Arguments that are repeated in headers (modern era).
     pub(super) headers: Arc<[HeaderParam]>,
 }
 
 impl Catalogue {
-    /// What `list` says of a tool, if it is listed.
+    /// The traits of a tool, if it is in `list`.
     pub(super) fn traits(&self, list: &Arc<[ToolInfo]>, tool: &str) -> Option<Traits> {
         let known = {
             let mut known = self.0.lock();

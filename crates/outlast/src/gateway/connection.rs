@@ -1,6 +1,6 @@
-//! One connection to an upstream: whose it is, and the server at its other end.
+//! One connection to an upstream.
 //!
-//! The calls under way on it are in [`ActiveCalls`], the clients that use it in [`Listeners`].
+//! Its calls are in [`ActiveCalls`], the clients that use it in [`Listeners`].
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -30,17 +30,17 @@ use crate::transport::link::LinkError;
 /// One connection. Dropping the last handle closes it.
 pub(super) struct Connection {
     pub(super) back: client::Client,
-    /// The server as it introduced itself last.
+    /// What the server declared in the last handshake.
     server: Mutex<Arc<ServerDescription>>,
     pub(super) catalogue: Catalogue,
     pub(super) shared: Arc<Shared>,
     /// The session at a URL.
     session: Option<Session>,
-    /// Its place among those that are not shared.
+    /// Counts the connection if it is not shared.
     apart: Option<Apart>,
 }
 
-/// What it takes to connect to an upstream, for as long as that takes.
+/// How to connect to an upstream.
 pub(super) struct Way {
     pub(super) name: Arc<str>,
     pub(super) target: Target,
@@ -49,7 +49,7 @@ pub(super) struct Way {
     pub(super) fronts: Arc<Fronts>,
 }
 
-/// What a connection shares with those that receive the messages of the upstream.
+/// What a connection shares with the handlers of the upstream's messages.
 pub(super) struct Shared {
     pub(super) owner: Owner,
     pub(super) accepts: InputKinds,
@@ -59,16 +59,16 @@ pub(super) struct Shared {
     last_used: Mutex<Instant>,
 }
 
-/// What a connection goes on with.
+/// What a connection resumes.
 #[derive(Default)]
 pub(super) struct Resumption {
     pub(super) calls: Vec<ResumedCall>,
-    /// The session that they were in, where the upstream has sessions.
+    /// Their session, if the upstream has sessions.
     pub(super) session: Option<SavedSession>,
 }
 
 impl Connection {
-    /// Connects to an upstream for `client`, or goes on where a previous run of this process was.
+    /// Connects to an upstream for `client`, or resumes what a previous run of this process left.
     pub(super) async fn open(
         way: &Way,
         client: &Arc<ClientHandle>,
@@ -84,7 +84,7 @@ impl Connection {
             last_used: Mutex::new(Instant::now()),
         });
         for call in &resumed.calls {
-            // The upstream may ask as soon as it is connected to.
+            // The upstream may send input requests at once.
             shared.calls.resume(call);
         }
         let session = resumed.session.map_or_else(Session::new, Session::again);
@@ -94,7 +94,7 @@ impl Connection {
         };
         let options = ClientOptions {
             server_name: Some(way.name.clone()),
-            // BR-NEG-2: the target remembers what was found out.
+            // BR-NEG-2: the target caches the detected era.
             era: way.era,
             handler: Arc::new(Asks(Arc::downgrade(&shared), shared.accepts)),
             // BR-CH-1.
@@ -106,7 +106,7 @@ impl Connection {
         };
         let unreachable = |fault: client::Error| {
             let (upstream, next) = (&*way.name, advice(&fault));
-            tracing::warn!(upstream, fault = fault.brief(), "it cannot be reached");
+            tracing::warn!(upstream, fault = fault.brief(), "cannot connect to the upstream");
             codes::internal(format!("{upstream} cannot be reached: {fault}{next}"))
         };
         let back = client::Client::connect(target, options)
@@ -131,8 +131,8 @@ impl Connection {
         Ok(connection)
     }
 
-    /// What the server says of a tool; `None` if it has no such tool (V1-CREATE-10). Nothing is known where its tools cannot
-    /// be listed: then the server itself refuses what it does not have.
+    /// The traits of a tool; `None` if the server has no such tool (V1-CREATE-10). If its tools
+    /// cannot be listed, the traits are the default, and the server itself rejects unknown tools.
     pub(super) async fn traits(&self, tool: &str) -> Option<Traits> {
         let Ok(list) = self.back.tools().await else {
             return Some(Traits::default());
@@ -140,29 +140,29 @@ impl Connection {
         if let Some(known) = self.catalogue.traits(&list, tool) {
             return Some(known);
         }
-        // The list may be old: a server need not say that it has changed.
+        // The cached list may be old: a server need not announce a change.
         match self.back.fresh_tools().await {
             Ok(list) => self.catalogue.traits(&list, tool),
             Err(_) => Some(Traits::default()),
         }
     }
 
-    /// The server as it introduced itself last.
+    /// What the server declared in the last handshake.
     pub(super) fn server(&self) -> Arc<ServerDescription> {
         let server = self.server.lock();
         server.clone()
     }
 
-    /// Takes note of a server that has begun anew: it may be another than before.
+    /// Records the description of a restarted server, which may differ.
     fn met_again(&self, server: ServerDescription) {
         let mut met = self.server.lock();
         *met = Arc::new(server);
     }
 
-    /// Says again what a server that has begun anew does not know any more.
+    /// Sends subscriptions and log level again after a restart of the server.
     async fn say_again(&self) {
         if self.server().is_modern() {
-            // There it is said with every request.
+            // A modern server gets them with every request.
             return;
         }
         let listeners = &self.shared.listeners;
@@ -178,45 +178,45 @@ impl Connection {
         if let Err(fault) = said {
             tracing::info!(
                 fault = fault.brief(),
-                "a server that began anew was not told everything"
+                "could not restore all subscriptions after the upstream restarted"
             );
         }
     }
 
-    /// A call is under way, as long as what is returned lives.
+    /// Registers a call until the returned value is dropped.
     pub(super) fn begin(self: &Arc<Self>, cx: &CallContext) -> UnderWay {
         UnderWay::begin(self.clone(), cx)
     }
 
-    /// The same for a call of which is not known yet whose it is: its questions wait until it is.
+    /// Registers a call whose task does not exist yet.
     pub(super) fn reserve(self: &Arc<Self>) -> UnderWay {
         UnderWay::reserve(self.clone())
     }
 
-    /// What it takes to go on in its session, which from now on outlives the connection.
+    /// The state that resumes its session. From now on the session outlives the connection.
     pub(super) fn keep_session(&self) -> Option<SavedSession> {
         let session = self.session.as_ref()?;
         session.keep();
         session.saved()
     }
 
-    /// Whether its tasks can be found again by another connection: those of a process end with it.
+    /// Whether another connection can resume its tasks. Tasks of a child process end with it.
     pub(super) fn outlives_us(&self) -> bool {
         self.session.is_some()
     }
 
-    /// Whether the connection will not come back.
+    /// Whether the connection is closed for good.
     pub(super) fn is_over(&self) -> bool {
         self.back.is_closed()
     }
 
-    /// Whether something runs on it, or somebody listens.
+    /// Whether it has an active call or a listener.
     pub(super) fn is_needed(&self) -> bool {
         let shared = &self.shared;
         !self.is_over() && (!shared.calls.is_empty() || shared.listeners.is_any_listening())
     }
 
-    /// Waits until no call is under way, but not for longer than `patience`.
+    /// Waits until no call is active, for a limited time.
     pub(super) async fn quiet(&self, patience: Duration) {
         let until = Instant::now() + patience;
         while !self.shared.calls.is_empty() && Instant::now() < until {
@@ -224,18 +224,18 @@ impl Connection {
         }
     }
 
-    /// How long nobody has used it.
+    /// The time since it was last used.
     pub(super) fn idle(&self) -> Duration {
         self.shared.last_used.lock().elapsed()
     }
 
-    /// `client` uses it, and hears what belongs to no call.
+    /// Records that `client` uses it. The client receives messages that belong to no call.
     pub(super) fn used_by(&self, client: &Arc<ClientHandle>) {
         self.shared.mark_used();
         self.shared.listeners.add(client);
     }
 
-    /// A session wants to hear of a resource; the upstream is told of the first.
+    /// Subscribes a session to a resource. The upstream gets only the first subscription.
     pub(super) async fn listen(&self, session: &SessionId, uri: &str) -> Result<(), client::Error> {
         let listeners = &self.shared.listeners;
         if !listeners.subscribe(session, uri) {
@@ -248,7 +248,7 @@ impl Connection {
         subscribed
     }
 
-    /// A session does not want to hear of a resource any more; the upstream is told of the last.
+    /// Unsubscribes a session from a resource. The upstream gets only the last unsubscription.
     pub(super) async fn unlisten(
         &self,
         session: &SessionId,
@@ -261,14 +261,14 @@ impl Connection {
         }
     }
 
-    /// Takes note from which level on log messages are wanted.
+    /// Records the minimum level of log messages.
     pub(super) fn remember_level(&self, call: &Origin) {
         let params = call.params.as_ref();
         let level = params.and_then(|params| object::find(params.borrow(), &["level"]));
         self.shared.listeners.set_level(level.map(RawRef::to_raw));
     }
 
-    /// From which level on log messages are wanted, where every request says so.
+    /// The minimum level of log messages, if it is sent with every request.
     pub(super) fn level(&self, client: &ClientHandle) -> Option<Raw> {
         if !client.has_session() || !self.server().is_modern() {
             return None;
@@ -278,13 +278,14 @@ impl Connection {
 }
 
 impl Shared {
-    /// The connection is used now.
+    /// Records that the connection is used now.
     pub(super) fn mark_used(&self) {
         *self.last_used.lock() = Instant::now();
     }
 }
 
-/// Reminds a server whenever it has begun anew, as long as the connection lives.
+/// Restores the preferences of the sessions after each restart of the server, while the connection
+/// exists.
 async fn remind(connection: Weak<Connection>, ups: ConversationWatch) {
     let Ok(first) = ups.conversation().await else {
         return;
@@ -302,30 +303,30 @@ async fn remind(connection: Weak<Connection>, ups: ConversationWatch) {
     }
 }
 
-/// What may help where a server does not let us in.
+/// The next step for an error of a connection.
 fn advice(fault: &client::Error) -> &'static str {
     match fault {
         client::Error::Transport(LinkError::Refused {
             status: 401 | 403, ..
         }) => {
-            "; give it its credentials in a header (`headers` of the server in the configuration file, or --header): \
-             the gateway does not sign in by OAuth, and never passes on what its clients send"
+            "; set its credentials in a header (`headers` of the server in the configuration file, or --header): \
+             the gateway does not support OAuth, and it never forwards the credentials of its clients"
         }
         client::Error::Transport(LinkError::Refused {
             status: 404 | 405, ..
         }) => {
-            "; if it speaks the old HTTP+SSE transport, use its address for Streamable HTTP or its command instead"
+            "; if it uses the old HTTP+SSE transport, use its URL for Streamable HTTP or its command instead"
         }
         client::Error::Transport(LinkError::Unreachable(_)) => {
-            "; check its URL, or that its command is installed and the path is right"
+            "; check its URL, or that its command is installed and its path is correct"
         }
         client::Error::Transport(LinkError::Ended { .. }) => {
             "; run its command by hand to see what it needs"
         }
-        client::Error::TimedOut(_) => "; if it takes long to begin, raise the setting `startMs`",
+        client::Error::TimedOut(_) => "; if it needs longer to start, raise the setting `startMs`",
         _ => "",
     }
 }
 
-/// How often is looked whether calls are under way, when a connection is to be closed.
+/// How often to check whether calls are active before a connection is closed.
 const LOOK: Duration = Duration::from_millis(10);

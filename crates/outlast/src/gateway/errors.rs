@@ -1,4 +1,4 @@
-//! Errors of an upstream whose numbers mean something else in the era of the caller (bridge §12).
+//! Translates errors whose code has another meaning in the era of the caller (bridge §12).
 
 use outlast_engine::{ErrorCode, Outcome};
 use outlast_wire::{Raw, codes, object, version};
@@ -6,7 +6,7 @@ use outlast_wire::{Raw, codes, object, version};
 use super::connection::Connection;
 use crate::server::ClientHandle;
 
-/// An outcome of the upstream with an error that its caller understands.
+/// The outcome with an error code of the caller's era.
 pub(super) fn across(outcome: Outcome, connection: &Connection, client: &ClientHandle) -> Outcome {
     let eras = (
         connection.server().is_modern(),
@@ -21,17 +21,18 @@ pub(super) fn across(outcome: Outcome, connection: &Connection, client: &ClientH
     }
 }
 
-/// An error for a caller, and its code. Each pair of eras is the server's and the client's: whether it is the modern one.
+/// An error for the caller, and its code. `eras` says whether the server, and whether the client,
+/// is modern.
 fn translated(error: Raw, code: i64, eras: (bool, bool)) -> (Raw, i64) {
     match eras {
-        // What a request does not declare is no business of a session.
+        // A legacy client declares its capabilities for the session, not for a request.
         (true, false) if code == codes::MISSING_CAPABILITY => {
             let plain = codes::INVALID_PARAMS.to_string();
             let plain = Raw::parse(plain).expect("a number is JSON");
             let told = object::set(error.borrow(), &["code"], plain.borrow());
             (told.unwrap_or(error), codes::INVALID_PARAMS)
         }
-        // The modern side has these numbers for itself. One of them has a meaning that is carried over elsewhere.
+        // These codes are reserved in the modern era. −32042 is translated by url elicitation.
         (false, true) if RESERVED.contains(&code) && code != codes::URL_ELICITATION_REQUIRED => {
             let message = object::find(error.borrow(), &["message"]);
             let message = message.and_then(|message| message.text());
@@ -43,7 +44,7 @@ fn translated(error: Raw, code: i64, eras: (bool, bool)) -> (Raw, i64) {
     }
 }
 
-/// The codes that the modern era keeps for itself.
+/// The codes that the modern era reserves.
 const RESERVED: std::ops::RangeInclusive<i64> = -32099..=-32020;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! One call of a tool at the upstream, to its end.
+//! One tool call at the upstream, from its request to its outcome.
 
 use outlast_engine::engine::CallContext;
 use outlast_engine::{Origin, Outcome, RetryClass};
@@ -17,8 +17,8 @@ use crate::server::ClientHandle;
 use crate::transport::link::LinkError;
 
 impl Upstream {
-    /// Calls a tool, unless that was prestarted, and drives the call to its end. It is made again only if it was lost and
-    /// its tool allows that.
+    /// Calls a tool, unless the call was prestarted, and drives the call to its end. A lost call is
+    /// repeated only if its tool allows it.
     pub(super) async fn call(
         &self,
         call: &Origin,
@@ -55,19 +55,19 @@ impl Upstream {
             match owner.ended(ended, client, cx) {
                 Ok(outcome) if owner.has_task() => return outcome,
                 Ok(outcome) => match pages::demanded(outcome, client, cx).await {
-                    Demand::Met if demands < DEMANDS => demands += 1,
+                    Demand::Met if demands < MAX_URL_ROUNDS => demands += 1,
                     Demand::Met => {
                         return result::internal(format!(
-                            "{} wants pages opened again and again",
+                            "{} required url elicitations {MAX_URL_ROUNDS} times for one call",
                             self.name
                         ));
                     }
                     Demand::Outcome(outcome) => return outcome,
                 },
                 Err(lost) if may_repeat(&lost, call, attempt) && !cx.is_cancelled() => {
-                    tracing::info!(upstream = &*self.name, call = %cx.id(), lost = lost.brief(), "a call is made again");
+                    tracing::info!(upstream = &*self.name, call = %cx.id(), lost = lost.brief(), "repeating a lost call");
                     attempt += 1;
-                    // A server that has just gone may be on its way back.
+                    // The server may be restarting.
                     let pause = backoff.delay_of_at_least(lost.retry_after());
                     tokio::select! {
                         biased;
@@ -84,7 +84,8 @@ impl Upstream {
         }
     }
 
-    /// The call to make. The upstream's task is to be kept for `ttl` milliseconds, or as the caller and the settings say.
+    /// Builds the call. The upstream's task has a TTL of `ttl` milliseconds, else that of the
+    /// caller, else that of the settings.
     pub(super) fn make(
         &self,
         connection: &Connection,
@@ -111,8 +112,8 @@ impl Upstream {
                 made = made.meta(meta::LOG_LEVEL, level);
             }
         }
-        // BR-TTL-2. The margin is for us: the upstream's task has to be there until its outcome is fetched, and until ours
-        // has expired, so that a caller that waits is told of our expiry.
+        // BR-TTL-2. The upstream's task must exist until its outcome is fetched and until our task
+        // has expired, so that a waiting caller gets the error of our expiry.
         let wish = params.filter(|_| has_wish);
         let wish = wish.and_then(|params| v1::TaskRequest::read(Some(params.borrow())).ok());
         let wish = wish.flatten().and_then(|wish| wish.ttl_ms);
@@ -122,7 +123,7 @@ impl Upstream {
         }
     }
 
-    /// The outcome of a call that was not made.
+    /// The outcome of a call that could not be sent.
     pub(super) fn not_made(&self, refusal: CallError) -> Outcome {
         match refusal {
             CallError::Request(fault) => result::of_fault(&self.name, fault),
@@ -131,8 +132,8 @@ impl Upstream {
     }
 }
 
-/// Whether the upstream shall make a task, where its tool may be called either way (BR-CREATE-2, BR-CREATE-4,
-/// BR-CREATE-5).
+/// Whether the upstream should create a task, if its tool can be called either way (BR-CREATE-2,
+/// BR-CREATE-4, BR-CREATE-5).
 fn preference(has_wish: bool, client: &ClientHandle) -> TaskPreference {
     let extension = ["extensions", v2::EXTENSION];
     let takes_tasks = if client.version() == version::MODERN {
@@ -147,11 +148,11 @@ fn preference(has_wish: bool, client: &ClientHandle) -> TaskPreference {
     }
 }
 
-/// Whether a call that was lost may be made again.
+/// Whether a lost call can be repeated.
 fn may_repeat(lost: &OutcomeError, call: &Origin, attempt: u32) -> bool {
     let passing = match lost {
         OutcomeError::Request(client::Error::Transport(error)) => error.is_transient(),
-        // What is too large would be so again.
+        // A repeated call would return a result of the same size.
         OutcomeError::Lost { why, .. } => {
             !matches!(why, client::Error::Transport(LinkError::TooLarge { .. }))
         }
@@ -161,11 +162,11 @@ fn may_repeat(lost: &OutcomeError, call: &Origin, attempt: u32) -> bool {
     passing && call.retry == RetryClass::Rerun && attempt < ATTEMPTS
 }
 
-/// How often a call is made in one life of this process.
+/// The maximum of attempts in one run of this process.
 pub(super) const ATTEMPTS: u32 = 3;
 
-/// By how many milliseconds the upstream is to keep its task longer than we keep ours.
+/// How much longer than ours the upstream's task exists.
 const TTL_MARGIN: u64 = 60_000;
 
-/// How often a server may want pages to be opened before it runs a call.
-const DEMANDS: u32 = 8;
+/// The maximum of url elicitation rounds before a call runs.
+const MAX_URL_ROUNDS: u32 = 8;

@@ -1,7 +1,8 @@
-//! Recovered tasks whose upstream is not known when the gateway starts: they wait until it is added.
+//! Recovered tasks whose upstream is not known when the gateway starts. They wait until it is
+//! added.
 //!
-//! The command and the environment of a server that a relay names are not stored, so a restarted gateway learns
-//! of the server when the relay connects again.
+//! The command and environment of a server that a relay names are not stored. A restarted gateway
+//! gets them when the relay connects again.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -35,7 +36,7 @@ impl LateUpstreams {
         Self { added, limit }
     }
 
-    /// Calls of `upstream` can run from now on.
+    /// Adds an upstream. Calls that wait for it continue.
     pub(super) fn add(&self, upstream: &Arc<Upstream>) {
         let (name, upstream) = (upstream.runner().clone(), upstream.clone());
         self.added.send_modify(|added| {
@@ -99,7 +100,7 @@ impl NotRun {
         match self {
             Self::Cancelled => Outcome::Cancelled,
             Self::Absent => Outcome::unknown(
-                "the gateway stopped while this call was running, and its server was not named again in time: its \
+                "the gateway stopped while this call was running, and no client named its server again in time: the \
                  outcome is unknown, and it was not run again",
             ),
         }

@@ -1,4 +1,5 @@
-//! Lists of an upstream as our clients see them: cursors that are ours, tools that say how the gateway runs them.
+//! Converts lists of an upstream for our clients: cursors are wrapped, and tools declare the task
+//! support of the gateway.
 
 use outlast_wire::envelope::ErrorObject;
 use outlast_wire::object::Edit;
@@ -9,7 +10,7 @@ use outlast_wire::{Raw, RawRef, codes, object, params};
 
 use super::settings::{Settings, TaskMode};
 
-/// The upstream's cursor that a client continues at, if it names one.
+/// The upstream's cursor in a client's request.
 pub(super) fn upstream_cursor(asked: Option<&Raw>) -> Result<Option<Raw>, ErrorObject> {
     let Some(cursor) = params::cursor(asked.map(Raw::borrow))? else {
         return Ok(None);
@@ -20,14 +21,14 @@ pub(super) fn upstream_cursor(asked: Option<&Raw>) -> Result<Option<Raw>, ErrorO
     Ok(Some(theirs))
 }
 
-/// Our cursor for the next page, if there is one: one that is empty is a cursor, too (BR-LIST-10).
+/// Our cursor for the next page, if there is one. An empty string is a cursor, too (BR-LIST-10).
 pub(super) fn our_cursor(page: RawRef<'_>) -> Option<Raw> {
     let next = object::find(page, &["nextCursor"]).and_then(RawRef::text)?;
     Raw::encode(&format!("{MARK}{next}")).ok()
 }
 
-/// The tools of a page, each with the support for tasks that it has here; `None` if none of them changes. Without
-/// annotations for headers where they have no meaning.
+/// The tools of a page, each with the gateway's task support and, if required, without header
+/// annotations. `None` if no tool changes.
 pub(super) fn tools(
     page: RawRef<'_>,
     settings: &Settings,
@@ -48,16 +49,17 @@ pub(super) fn tools(
     })
 }
 
-/// What becomes of annotations for arguments that are repeated in headers.
+/// What happens to annotations of arguments that are repeated in headers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum HeaderAnnotations {
-    /// They stay.
+    /// They are kept.
     Kept,
-    /// They go: for a modern client they would mean what a legacy server did not mean (BR-LIST-7).
+    /// They are removed, because they have a meaning for a modern client that a legacy server did
+    /// not intend (BR-LIST-7).
     Removed,
 }
 
-/// A tool without annotations for headers.
+/// A tool without header annotations.
 fn without_headers(tool: RawRef<'_>) -> Raw {
     let schema = object::find(tool, &["inputSchema", "properties"]);
     let fields = schema.and_then(|schema| object::members(schema).ok());
@@ -69,7 +71,8 @@ fn without_headers(tool: RawRef<'_>) -> Raw {
     })
 }
 
-/// How a tool may be called here: the gateway can run every tool either way (BR-LIST-1, BR-LIST-3, BR-LIST-4).
+/// The task support of a tool: the gateway can run every tool with or without a task (BR-LIST-1,
+/// BR-LIST-3, BR-LIST-4).
 pub(super) fn support(mode: TaskMode) -> TaskSupport {
     match mode {
         TaskMode::Auto | TaskMode::Always => TaskSupport::Optional,
@@ -77,7 +80,7 @@ pub(super) fn support(mode: TaskMode) -> TaskSupport {
     }
 }
 
-/// Whether requests of this method are answered by pages.
+/// Whether the result of this method is a page of a list.
 pub(super) fn is_list(method: &str) -> bool {
     method.ends_with("/list")
 }
@@ -85,7 +88,7 @@ pub(super) fn is_list(method: &str) -> bool {
 /// The annotation of an argument that is repeated in a header.
 const HEADER: &str = "x-mcp-header";
 
-/// What our cursors begin with.
+/// The prefix of our cursors.
 const MARK: &str = "o.";
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
-//! The clients that receive what an upstream sends without a call, and what their sessions want: changes of resources, and
-//! log messages from a level on.
+//! The clients that receive messages of an upstream that belong to no call, and the preferences of
+//! their sessions: resource subscriptions and the log level.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Weak};
@@ -14,9 +14,9 @@ pub(super) struct Listeners(Mutex<State>);
 
 struct State {
     clients: Vec<Weak<ClientHandle>>,
-    /// The sessions that are subscribed to each resource.
+    /// The subscribed sessions of each resource.
     subscriptions: HashMap<String, BTreeSet<String>>,
-    /// From which level on log messages are wanted, as a JSON string.
+    /// The minimum level of log messages, as a JSON string.
     level: Option<Raw>,
 }
 
@@ -42,7 +42,7 @@ impl Listeners {
         }
     }
 
-    /// The clients that are left.
+    /// The connected clients.
     pub(super) fn clients(&self) -> Vec<Arc<ClientHandle>> {
         let state = self.0.lock();
         state.clients.iter().filter_map(Weak::upgrade).collect()
@@ -56,7 +56,7 @@ impl Listeners {
         !state.subscriptions.is_empty() || clients.any(|client| client.is_listening())
     }
 
-    /// Subscribes a session to a resource; whether it is the first.
+    /// Subscribes a session to a resource. Returns whether it is the first.
     pub(super) fn subscribe(&self, session: &SessionId, uri: &str) -> bool {
         let mut state = self.0.lock();
         let sessions = state.subscriptions.entry(uri.to_owned()).or_default();
@@ -64,7 +64,7 @@ impl Listeners {
         sessions.len() == 1
     }
 
-    /// Ends a subscription of a session; whether no session is subscribed to the resource any more.
+    /// Ends a subscription of a session. Returns whether it was the last.
     pub(super) fn unsubscribe(&self, session: &SessionId, uri: &str) -> bool {
         let mut state = self.0.lock();
         let Some(sessions) = state.subscriptions.get_mut(uri) else {
@@ -78,17 +78,17 @@ impl Listeners {
         is_last
     }
 
-    /// The resources to which a session is subscribed.
+    /// The resources with a subscription.
     pub(super) fn resources(&self) -> Vec<String> {
         self.0.lock().subscriptions.keys().cloned().collect()
     }
 
-    /// Sets from which level on log messages are wanted.
+    /// Sets the minimum level of log messages.
     pub(super) fn set_level(&self, level: Option<Raw>) {
         self.0.lock().level = level;
     }
 
-    /// From which level on log messages are wanted, as a JSON string.
+    /// The minimum level of log messages, as a JSON string.
     pub(super) fn level(&self) -> Option<Raw> {
         self.0.lock().level.clone()
     }

@@ -1,23 +1,25 @@
-//! The gateway: any MCP server behind the fronts of this library, with durable tasks for any client.
+//! The gateway: durable tasks for any client, in front of any MCP server.
 //!
 //! An [`Upstream`] is a [`Backend`](crate::server::Backend) for the server side and a
-//! [`Runner`](outlast_engine::engine::Runner) for the engine, as tools of this process are. What a client sends is run as a
-//! call of ours; the upstream server is asked through [`back`](crate::client), in whatever generation it speaks.
+//! [`Runner`](outlast_engine::engine::Runner) for the engine, as the tools of this process are. The
+//! engine runs each request of a client as a call. The call sends its request to the upstream
+//! through the [client side](crate::client), which handles the upstream's generation.
 //!
 //! | where | what |
 //! |---|---|
-//! | `settings` | what can be said of an upstream and of its tools |
-//! | `pool`, `connection` | one connection for each owner and what its clients can be asked, kept while it is needed |
-//! | `active_calls`, `listeners` | the calls under way on a connection, and the clients that use it |
-//! | `admission` | how many calls may be open, in total and for each owner |
-//! | `probe` | whether it can be reached, before anybody wants something of it |
-//! | `asks`, `pages`, `notices` | what the upstream asks and tells on its own, and whose business it is |
-//! | `catalogue`, `list` | its tools: how they may be called, and how they are shown |
+//! | `settings` | the settings of an upstream and of its tools |
+//! | `pool`, `connection` | one connection for each owner and set of input kinds, open while it is needed |
+//! | `active_calls`, `listeners` | the active calls of a connection, and the clients that use it |
+//! | `admission` | how many calls can be open, in total and for each owner |
+//! | `probe` | whether the upstream can be reached, before a client needs it |
+//! | `asks`, `pages`, `notices` | input requests, url elicitations and notifications of the upstream |
+//! | `catalogue`, `list` | its tools: how they can be called, and how they are listed |
 //! | `backend`, `runner` | what the server side uses, and what runs its calls |
-//! | `prepared`, `follow`, `owner`, `again` | one call from its preparation to its end; a task of the upstream found again after a restart |
-//! | `result`, `errors` | an answer of the upstream as our client gets it |
-//! | `patience` | how long known clients wait for an answer |
-//! | `assembly`, `served` | several upstreams on one store, each at its own endpoint; upstreams that are added while it runs |
+//! | `prepared`, `follow`, `owner` | one call from its preparation to its end |
+//! | `again` | resumes a task of the upstream after a restart |
+//! | `result`, `errors` | a response of the upstream as our client gets it |
+//! | `patience` | how long known clients wait for a response |
+//! | `assembly`, `served` | several upstreams on one store, each at its own endpoint |
 //! | `late` | recovered tasks whose upstream is added after the start |
 //!
 //! ```no_run
@@ -79,7 +81,7 @@ pub use assembly::{Gateway, RunningGateway, policy};
 pub use served::{Served, ServedUpstreams};
 pub use settings::{Isolate, Settings, TaskMode, ToolSettings};
 
-/// A server somewhere else, served as if it were here.
+/// An upstream server, served as if it were part of this process.
 pub struct Upstream {
     name: Arc<str>,
     target: Target,
@@ -89,22 +91,23 @@ pub struct Upstream {
     fronts: Arc<Fronts>,
     turns: Turns,
     open_calls: OpenCalls,
-    /// Whether it could not be reached for nobody in particular, and has not been reached since.
+    /// Set when a probe failed. Cleared by the first successful connection.
     unmet: Arc<AtomicBool>,
     probing: Probing,
 }
 
-/// How many calls may be under way at once, of all tools and of each.
+/// Limits on concurrent calls, for all tools and for each tool.
 struct Turns {
     all: Option<Arc<Semaphore>>,
     each: Mutex<HashMap<String, Arc<Semaphore>>>,
 }
 
-/// That a call is under way.
+/// Permits of one running call: of the upstream, and of the tool.
 type Turn = [Option<OwnedSemaphorePermit>; 2];
 
 impl Upstream {
-    /// The server at `target`, which we call `name`. The name must stay the same over restarts: its tasks are found by it.
+    /// An upstream at `target`. The name must stay the same over restarts: the tasks are stored
+    /// under it.
     pub fn new(name: impl Into<Arc<str>>, target: Target, settings: Settings) -> Self {
         let name: Arc<str> = name.into();
         Self {
@@ -126,8 +129,8 @@ impl Upstream {
         }
     }
 
-    /// The same in a gateway that keeps results as `sizes` says. Its processes are written down in `register`, if it has any
-    /// and there is one.
+    /// Applies the size limits of the gateway. The processes of the upstream are recorded in
+    /// `register`.
     fn assembled(mut self, register: Option<&Register>, sizes: &SizeLimits) -> Self {
         self.target = self.target.with_payload(sizes.payload_bytes);
         if let Some(register) = register {
@@ -136,7 +139,7 @@ impl Upstream {
         self
     }
 
-    /// What we call it.
+    /// Its name.
     pub fn name(&self) -> &Arc<str> {
         &self.name
     }
@@ -146,26 +149,26 @@ impl Upstream {
         &self.runner
     }
 
-    /// Closes every connection to it and waits until that is done.
+    /// Closes all connections and waits until they are closed.
     pub async fn close(&self) {
         for connection in self.pool.take_all() {
-            // Calls that end with us tell their server so (BD-20).
+            // BD-20: calls that end with the gateway are cancelled at the upstream first.
             connection.quiet(runner::TIDY_UP).await;
             connection.back.close().await;
         }
     }
 
-    /// Whether it could not be connected to when that was tried last.
+    /// Whether the last attempt to connect failed.
     pub fn is_failing(&self) -> bool {
         self.unmet.load(Ordering::Relaxed) || self.pool.is_failing()
     }
 
-    /// How many connections to it are open.
+    /// The number of open connections.
     pub fn connections(&self) -> usize {
         self.pool.len()
     }
 
-    /// What it takes to connect to it in `era`.
+    /// How to connect in `era`.
     fn way(&self, era: Era) -> Way {
         Way {
             name: self.name.clone(),
@@ -176,14 +179,14 @@ impl Upstream {
         }
     }
 
-    /// A turn for a call of `tool` that is under way already, as far as there is one.
+    /// The permits that are free, for a call of `tool` that runs already.
     fn turn_if_free(&self, tool: Option<&str>) -> Turn {
         let all = self.turns.all.clone();
         let each = tool.and_then(|tool| self.turns.of(tool, &self.settings));
         [all, each].map(|turns| turns?.try_acquire_owned().ok())
     }
 
-    /// Waits until a call of `tool` may begin.
+    /// Waits until a call of `tool` can start.
     async fn turn(&self, tool: Option<&str>) -> Turn {
         let all = match &self.turns.all {
             Some(all) => all.clone().acquire_owned().await.ok(),

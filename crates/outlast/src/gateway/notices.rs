@@ -1,5 +1,5 @@
-//! What an upstream tells without being asked: changes for those who may remember, log messages for their call, the rest
-//! for the sessions of its connection.
+//! Notifications of an upstream. List changes go to the servers of this process, log messages to
+//! their call, others to the sessions of the connection.
 
 use std::sync::{Arc, Weak};
 
@@ -11,7 +11,7 @@ use crate::client::NotificationHandler;
 use crate::server::ListChange;
 
 impl Shared {
-    /// Hears the upstream of a connection.
+    /// The handler for notifications of the upstream.
     pub(super) fn notices(self: Arc<Self>) -> NotificationHandler {
         let shared: Weak<Self> = Arc::downgrade(&self);
         Arc::new(move |method, params| {
@@ -34,7 +34,7 @@ impl Shared {
                 }
             }
             log::MESSAGE => {
-                // The upstream does not say whose message it is.
+                // The message does not name its call.
                 let call = self
                     .calls
                     .find(None, None)

@@ -1,5 +1,5 @@
-//! Our call as the owner of a call at the upstream. What the upstream's call reports is reported for
-//! ours, and a cancellation of ours cancels the upstream's.
+//! Controls a call at the upstream for our call. It reports the status of the upstream's call for
+//! ours, and cancels the upstream's call if ours is cancelled.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use crate::client::{CallController, CancelError, Command, ExecutionStatus, Outco
 use crate::server::ClientHandle;
 use crate::sleep::sleep_until;
 
-/// The owner of a call at the upstream.
+/// Controls a call at the upstream.
 pub(super) struct UpstreamOwner {
     connection: Arc<Connection>,
     upstream: Arc<str>,
@@ -28,43 +28,43 @@ pub(super) struct UpstreamOwner {
 
 /// Our call.
 enum Whose {
-    /// It takes longer than it may after this moment.
+    /// The context, and the deadline.
     Known(CallContext, Option<Instant>),
-    /// It has no task yet. What is known of the call at the upstream is sent meanwhile.
+    /// It has no task yet. The status of the upstream's call is sent to the channel meanwhile.
     Unknown(
         watch::Receiver<Option<CallContext>>,
         watch::Sender<Option<ExecutionStatus>>,
     ),
 }
 
-/// Whether the call is to stop.
+/// Whether the call is being stopped.
 enum Stop {
     No,
-    /// Our caller wants that.
+    /// Our caller cancelled it.
     Cancelling(oneshot::Receiver<Result<(), CancelError>>),
-    /// It took longer than it may.
+    /// Its time limit has passed.
     TimedOut(oneshot::Receiver<Result<(), CancelError>>),
-    /// It took longer than it may, and whether it was cancelled.
+    /// Its time limit has passed; whether the upstream cancelled it.
     GivenUp(bool),
-    /// The upstream has answered the cancellation.
+    /// The upstream has responded to the cancellation.
     Cancelled,
 }
 
-/// What was reported of our call.
+/// What was reported for our call.
 struct Shown {
-    /// Whether progress is reported as a text (BR-PG-2).
+    /// Whether progress is reported as status text (BR-PG-2).
     in_words: bool,
     progress: Option<f64>,
     message: Option<String>,
     attached: bool,
-    /// Whether the upstream made a task.
+    /// Whether the upstream created a task.
     has_task: bool,
-    /// The status message that the upstream's task has after its end.
+    /// The status message of the upstream's task after its end.
     end_message: Option<String>,
 }
 
 impl Upstream {
-    /// The owner of a call that `cx` is ours of.
+    /// The controller for the call of `cx`.
     pub(super) fn owner(
         &self,
         connection: &Arc<Connection>,
@@ -76,7 +76,7 @@ impl Upstream {
         self.owner_of(connection, call, client, whose)
     }
 
-    /// The owner of a call that has no task yet, and what is known of that call.
+    /// The controller of a call that has no task yet, and the status of that call.
     pub(super) fn owner_before_task(
         &self,
         connection: &Arc<Connection>,
@@ -124,7 +124,7 @@ impl CallController for UpstreamOwner {
             Stop::Cancelling(answer) => {
                 if let Ok(Err(error)) = answer.await {
                     let (upstream, error) = (&*self.upstream, error.brief());
-                    tracing::info!(upstream, error, "a call was not cancelled");
+                    tracing::info!(upstream, error, "could not cancel a call at the upstream");
                 }
                 self.stop = Stop::Cancelled;
                 if let Whose::Unknown(..) = self.whose {
@@ -147,7 +147,7 @@ impl CallController for UpstreamOwner {
                     self.whose = Whose::Known(cx, after(self.timeout));
                     return Command::ReportStatus;
                 }
-                // No runner will take it.
+                // No runner will take the call.
                 (false, false)
             }
             Whose::Known(cx, limit) => tokio::select! {
@@ -157,7 +157,7 @@ impl CallController for UpstreamOwner {
             },
         };
         if is_left {
-            // The next start finds the task again.
+            // The next start resumes the task.
             return Command::Detach;
         }
         let (tell, answer) = oneshot::channel();
@@ -184,12 +184,13 @@ impl CallController for UpstreamOwner {
 }
 
 impl UpstreamOwner {
-    /// Whether the upstream made a task.
+    /// Whether the upstream created a task.
     pub(super) fn has_task(&self) -> bool {
         self.shown.has_task
     }
 
-    /// How the call ended, as its caller understands it. Our task keeps the status message that the upstream's has.
+    /// The outcome of the call for its caller. Our task gets the last status message of the
+    /// upstream's.
     pub(super) fn ended(
         &mut self,
         ended: Result<Outcome, OutcomeError>,
@@ -212,14 +213,14 @@ impl UpstreamOwner {
             "could not be cancelled"
         };
         Ok(result::internal(format!(
-            "the call took longer than it may (setting `timeoutMs`) and {stopped} at {}",
+            "the call exceeded its time limit (setting `timeoutMs`) and {stopped} at {}",
             self.upstream
         )))
     }
 }
 
 impl Shown {
-    /// Takes note of the last status message of the upstream's task: it describes the end, not the work.
+    /// Records the last status message of the upstream's task: it describes the end, not the work.
     fn note_end(&mut self, view: &ExecutionStatus) {
         let ended = view.task.as_ref().filter(|task| task.status.is_terminal());
         if let Some(message) = ended.and_then(|task| task.message.as_ref()) {
@@ -227,7 +228,7 @@ impl Shown {
         }
     }
 
-    /// Reports what is new.
+    /// Reports what has changed.
     async fn show(&mut self, connection: &Connection, view: &ExecutionStatus, cx: &CallContext) {
         if let Some(progress) = view
             .progress

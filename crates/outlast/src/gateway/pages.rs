@@ -1,4 +1,4 @@
-//! Pages that a person has to open: url elicitations, which the two eras name and demand differently.
+//! Url elicitations, which the two eras identify and require differently.
 
 use outlast_engine::engine::CallContext;
 use outlast_engine::{InputKind, InputRequest, InputResponse, InputTiming, Outcome, random};
@@ -8,8 +8,8 @@ use tokio::task::JoinSet;
 
 use crate::server::{ClientHandle, RequestParts};
 
-/// The params of a url elicitation as the caller's era has them: only the older one names it, so that it can be told when the
-/// page is done with (BR-IN-10).
+/// The params of a url elicitation for the caller's era. Only the legacy era has an elicitation id,
+/// for the notification that the elicitation is complete (BR-IN-10).
 pub(super) fn for_caller(params: Raw, call: &CallContext) -> Raw {
     let arrival = call.local_data::<RequestParts>();
     let is_modern = arrival.is_some_and(|arrival| arrival.client.version() == version::MODERN);
@@ -25,16 +25,17 @@ pub(super) fn for_caller(params: Raw, call: &CallContext) -> Raw {
     other.unwrap_or(params)
 }
 
-/// What becomes of a call that its server did not run because a person has to open pages first, where the caller is of the era
-/// that has no such error (BR-IN-11).
+/// What to do with a call that its server rejected because url elicitations must be completed
+/// first. Only the legacy era has that error, so a modern caller gets the elicitations instead
+/// (BR-IN-11).
 pub(super) enum Demand {
-    /// All pages were opened: the call may be repeated.
+    /// All URLs were accepted: the call can be repeated.
     Met,
-    /// They were not, or nothing is demanded.
+    /// A URL was declined, or none is required.
     Outcome(Outcome),
 }
 
-/// Puts the pages to the caller that the outcome of a call demands.
+/// Sends the url elicitations that the outcome of a call requires.
 pub(super) async fn demanded(
     outcome: Outcome,
     client: &ClientHandle,
@@ -46,7 +47,7 @@ pub(super) async fn demanded(
     if !client.accepts().contains(InputKind::ElicitUrl) {
         let required = json!({ "elicitation": { "url": {} } });
         let required = Raw::encode(&required).expect("literal objects are JSON");
-        let why = "the call needs a page to be opened first, and the request does not declare that it can be asked for that";
+        let why = "the call requires a url elicitation, and the request does not declare the capability `elicitation.url`";
         let error = codes::missing_capability(why, required.borrow());
         return Demand::Outcome(error.into());
     }
@@ -66,12 +67,12 @@ pub(super) async fn demanded(
     Demand::Met
 }
 
-/// Whether an outcome demands pages.
+/// Whether an outcome requires url elicitations.
 pub(super) fn is_demand(outcome: &Outcome) -> bool {
     listed(outcome).is_some()
 }
 
-/// The pages that an error demands.
+/// The url elicitations that an error requires.
 fn listed(outcome: &Outcome) -> Option<Vec<Raw>> {
     let Outcome::Error(error, code, _) = outcome else {
         return None;
@@ -90,5 +91,5 @@ fn accepts(answer: RawRef<'_>) -> bool {
     action.as_deref() == Some("accept")
 }
 
-/// The member that names a url elicitation.
+/// The member with the id of a url elicitation.
 const NAME: &str = "elicitationId";

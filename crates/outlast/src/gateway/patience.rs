@@ -1,6 +1,6 @@
-//! How long known clients wait for a tool, by the name they give themselves.
+//! How long known clients wait for a tool, by the name in their `clientInfo`.
 //!
-//! A name is nothing to trust, and nothing here depends on it but how long an answer is held back.
+//! The name is not verified. It decides only how long a response is delayed.
 
 use std::time::Duration;
 
@@ -11,13 +11,13 @@ use crate::server::{ClientHandle, WaitBudget};
 /// How a client behaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Manner {
-    /// It uses tasks, and waits for calls that it did not want as one.
+    /// It uses tasks, and waits for calls without a task.
     Tasks,
-    /// It waits so long.
+    /// It waits for a limited time.
     Waits(WaitBudget),
 }
 
-/// What is known of a client; `budget` is what is said of all whose patience is limited.
+/// The behaviour of a client. `budget` replaces the time limits of the table.
 pub(super) fn of(client: &ClientHandle, budget: Option<Duration>) -> Manner {
     let name = client.info().and_then(|info| object::find(info, &["name"]));
     let name = name.and_then(RawRef::text).unwrap_or_default();
@@ -41,13 +41,13 @@ fn manner(name: &str, budget: Option<Duration>) -> Manner {
 #[derive(Clone, Copy)]
 enum How {
     Tasks,
-    /// Seconds, with a margin for the way there and back.
+    /// Its timeout in seconds, less a margin for the transport.
     Limit(u64),
-    /// Its limit begins anew with every word of progress.
+    /// Progress notifications reset its timeout.
     Hears,
 }
 
-/// Names in small letters, as far as they are the same in every version.
+/// Prefixes of client names, in lower case.
 const KNOWN: [(&str, How); 11] = [
     ("visual studio code", How::Tasks),
     ("strands", How::Tasks),
@@ -62,10 +62,10 @@ const KNOWN: [(&str, How); 11] = [
     ("zed", How::Limit(45)),
 ];
 
-/// How long any other client waits, in seconds: most give up after a minute.
+/// The limit for other clients: most of them give up after a minute.
 const DEFAULT: u64 = 45;
 
-/// How often a client hears that its call lives.
+/// How often progress is sent to a client whose timeout it resets.
 const BEAT: Duration = Duration::from_secs(10);
 
 #[cfg(test)]

@@ -1,6 +1,8 @@
-//! The connections to an upstream: one for each owner and what its clients can be asked, never shared between owners; one for
-//! each session that a previous run of this process left with tasks in it, shared by these tasks; and those of single calls,
-//! which count as well.
+//! The connections to an upstream.
+//!
+//! Connections are never shared between owners. There is one for each owner and set of input kinds;
+//! one for each session of a previous run of this process, shared by the resumed tasks of that
+//! session; and one for each call if calls are isolated. The limits count all of them.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -26,47 +28,48 @@ pub(super) struct Pool(Arc<Mutex<Places>>);
 
 #[derive(Default)]
 struct Places {
-    /// Those that the calls of an owner share.
+    /// Connections that the calls of an owner share.
     shared: HashMap<Key, Slot>,
-    /// Those of single calls, by number.
+    /// Connections of single calls, by number.
     apart: HashMap<u64, (Owner, Weak<Connection>)>,
     numbers: u64,
 }
 
-/// Whose connection it is, what it may ask (BR-NEG-5), and in which era.
+/// Identifies a shared connection: its owner, the input kinds of its clients (BR-NEG-5), and its
+/// era.
 #[derive(Clone, PartialEq, Eq, Hash)]
 struct Key {
     owner: Owner,
     accepts: u8,
     era: Era,
-    /// The session of a previous run of this process, if it goes on in one.
+    /// The session of a previous run of this process, if it resumes one.
     session: Option<Arc<str>>,
 }
 
-/// The place of a shared connection. The lock is held while one is made, so that it is made once.
+/// A shared connection. The lock is held while it connects, so that only one connection is opened.
 #[derive(Clone, Default)]
 struct Slot {
     state: Arc<tokio::sync::Mutex<State>>,
-    /// Calls of a previous run of this process that wait for the connection: the upstream may send their input requests as
-    /// soon as it is connected to.
+    /// Calls of a previous run of this process that wait for the connection. The upstream may send
+    /// their input requests as soon as it is connected.
     resuming: Arc<Mutex<Vec<ResumedCall>>>,
 }
 
 #[derive(Default)]
 struct State {
     connection: Option<Arc<Connection>>,
-    /// What went wrong last, and until when it is not tried again.
+    /// The last error, and until when it is returned without another attempt.
     failed: Option<(ErrorObject, Instant)>,
     backoff: Option<Backoff>,
 }
 
-/// That a connection which is not shared counts, as long as this lives.
+/// Counts a connection that is not shared, until it is dropped.
 pub(super) struct Apart {
     pool: Weak<Mutex<Places>>,
     number: u64,
 }
 
-/// How many there are, and which setting says so.
+/// The limit, and the name of its setting.
 type TooMany = (usize, &'static str);
 
 impl Pool {
@@ -78,7 +81,7 @@ impl Pool {
             + apart.filter(|(_, made)| made.strong_count() > 0).count()
     }
 
-    /// Whether a connection was not made when that was tried last.
+    /// Whether the last attempt to connect failed.
     pub(super) fn is_failing(&self) -> bool {
         let failed = |slot: &Slot| {
             slot.state
@@ -88,7 +91,7 @@ impl Pool {
         self.lock().shared.values().any(failed)
     }
 
-    /// Every connection; shared ones are taken out.
+    /// All connections. Shared ones are removed from the pool.
     pub(super) fn take_all(&self) -> Vec<Arc<Connection>> {
         let mut places = self.lock();
         let slots = std::mem::take(&mut places.shared);
@@ -97,7 +100,7 @@ impl Pool {
         shared.chain(apart).collect()
     }
 
-    /// The place for `key`.
+    /// The slot for `key`.
     fn slot(&self, key: &Key, settings: &Settings) -> Result<Slot, TooMany> {
         let mut places = self.lock();
         if let Some(slot) = places.shared.get(key) {
@@ -109,14 +112,15 @@ impl Pool {
         Ok(slot)
     }
 
-    /// A place for a connection of a single call of `owner`, if there is room.
+    /// A slot for a connection of a single call.
     fn place_apart(&self, owner: &Owner, settings: &Settings) -> Result<Apart, TooMany> {
         let mut places = self.lock();
         places.make_room(owner, settings)?;
         Ok(self.seat(&mut places, owner))
     }
 
-    /// The place for `key`, for a call that was admitted by a previous run of this process.
+    /// The slot for a call that was admitted by a previous run of this process. It ignores the
+    /// limits.
     fn slot_again(&self, key: &Key) -> Slot {
         let mut places = self.lock();
         places.shared.entry(key.clone()).or_default().clone()
@@ -138,7 +142,8 @@ impl Pool {
 }
 
 impl Places {
-    /// Refuses one more where there are enough. Shared connections that nobody needs make room.
+    /// Checks the limits. If one is reached, shared connections that are not needed are closed
+    /// first.
     fn make_room(&mut self, owner: &Owner, settings: &Settings) -> Result<(), TooMany> {
         if self.is_full(owner, settings).is_some() {
             self.shared.retain(|_, slot| slot.is_needed());
@@ -162,7 +167,7 @@ impl Places {
 }
 
 impl Slot {
-    /// The connection, unless one is being made.
+    /// The connection, unless it is being opened.
     fn connection(&self) -> Option<Arc<Connection>> {
         let state = self.state.try_lock().ok()?;
         state.connection.clone()
@@ -174,14 +179,14 @@ impl Slot {
                 .connection
                 .as_ref()
                 .is_some_and(|connection| connection.is_needed()),
-            // One is being made.
+            // It is being opened.
             Err(_) => true,
         }
     }
 }
 
 impl Apart {
-    /// Says which connection it is.
+    /// Sets the connection that it counts.
     pub(super) fn is_of(&self, connection: &Arc<Connection>) {
         let Some(pool) = self.pool.upgrade() else {
             return;
@@ -201,7 +206,7 @@ impl Drop for Apart {
 }
 
 impl Upstream {
-    /// The connection for `client`, made if need be.
+    /// The connection for `client`. It is opened if necessary.
     pub(super) async fn connection(
         &self,
         client: &Arc<ClientHandle>,
@@ -212,8 +217,9 @@ impl Upstream {
         self.open(key, slot, None, client).await
     }
 
-    /// The connection for a call of a previous run of this process, in that call's session if it had one. The calls of one
-    /// session share it: two clients in one session would take each other's messages.
+    /// The connection for a call of a previous run of this process, in the session of that call.
+    /// The calls of one session share it, because two clients in one session would receive each
+    /// other's messages.
     pub(super) async fn connection_again(
         &self,
         client: &Arc<ClientHandle>,
@@ -234,7 +240,7 @@ impl Upstream {
         Ok(connection)
     }
 
-    /// The connection in `slot`, made if need be.
+    /// The connection in `slot`. It is opened if necessary.
     async fn open(
         &self,
         key: Key,
@@ -266,12 +272,12 @@ impl Upstream {
             key,
             idle: self.settings.idle,
         };
-        // Whoever wants it may leave: a server that takes long to begin would never have begun for those who do not wait.
+        // Spawned, because a caller that gives up must not stop a server that is slow to start.
         let made = tokio::spawn(making.connection(client.clone())).await;
-        made.unwrap_or_else(|_| Err(codes::internal("the connection was not made")))
+        made.unwrap_or_else(|_| Err(codes::internal("the connection could not be opened: its task was aborted")))
     }
 
-    /// The connection for one call of `client`: the prepared one, if there is one and it is not lost for good.
+    /// The connection for one call of `client`: the prepared one, unless it is closed.
     pub(super) async fn connection_of(
         &self,
         prepared: Option<Arc<Connection>>,
@@ -294,7 +300,7 @@ impl Upstream {
         let place = self.pool.place_apart(client.owner(), &self.settings);
         let place = place.map_err(|too_many| self.crowded(too_many))?;
         self.probing.done().await;
-        // Rare, and large: whoever finds one has no room for it.
+        // Boxed because the future is large and rarely used.
         let way = self.way(self.settings.era_for(client));
         Box::pin(Connection::open(
             &way,
@@ -305,7 +311,7 @@ impl Upstream {
         .await
     }
 
-    /// The connection for `client`, if there is one.
+    /// The connection for `client`, if one is open.
     pub(super) fn running(&self, client: &ClientHandle) -> Option<Arc<Connection>> {
         let key = self.key(client);
         let slot = self.pool.lock().shared.get(&key).cloned()?;
@@ -326,7 +332,7 @@ impl Upstream {
             upstream = &*self.name,
             most,
             setting,
-            "too many connections"
+            "the limit of connections is reached"
         );
         codes::internal(format!(
             "{} has {most} connections in use, which is the limit (setting `{setting}`); try again later",
@@ -335,7 +341,7 @@ impl Upstream {
     }
 }
 
-/// A shared connection that is being made.
+/// A shared connection that is being opened.
 struct Making {
     way: Way,
     state: OwnedMutexGuard<State>,
@@ -371,7 +377,7 @@ impl Making {
                 Ok(connection)
             }
             Err(error) => {
-                // A server that does not begin is not begun for every request.
+                // Do not start a failing server for every request.
                 let backoff = state.backoff.get_or_insert(RESTARTS);
                 let pause = backoff.delay();
                 state.failed = Some((error.clone(), Instant::now() + pause));
@@ -381,7 +387,7 @@ impl Making {
     }
 }
 
-/// Closes a connection when nobody has needed it for a while. Dropping the last handle closes it.
+/// Closes a connection that was not needed for `idle`. Dropping the last handle closes it.
 async fn close_when_idle(
     upstream: Arc<str>,
     connection: Weak<Connection>,
@@ -409,7 +415,7 @@ async fn close_when_idle(
             tracing::info!(
                 upstream = &*upstream,
                 owner = owner.to_string(),
-                "closed after it was idle"
+                "closed an idle connection"
             );
         }
         return;
@@ -420,6 +426,6 @@ fn lock(places: &Mutex<Places>) -> MutexGuard<'_, Places> {
     places.lock()
 }
 
-/// How long a server that did not begin is left alone.
+/// Delays between attempts to start a server.
 pub(super) const RESTARTS: Backoff =
     Backoff::new(Duration::from_millis(500), Duration::from_secs(30));

@@ -1,6 +1,8 @@
-//! A prepared call: its connection and its permit, for its runner to use. Where the upstream makes a V1 task of it, it is
-//! started before our task is stored: such a server says at once whether it accepts a task, so that its refusal can be the
-//! answer to the request, and what it grants is known when our task is made (BR-CREATE-2, BR-CREATE-5, BD-1).
+//! A prepared call: its connection and its permit, for its runner.
+//!
+//! If the upstream creates a V1 task, the call is started before our task is stored. Such a server
+//! decides at once whether it accepts a task, so its rejection can be the response to the request,
+//! and its first status is known when our task is created (BR-CREATE-2, BR-CREATE-5, BD-1).
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -32,14 +34,14 @@ pub(super) struct Prepared {
     pub(super) prestarted: Option<PrestartedCall>,
 }
 
-/// The same between [`Backend::prepare`](crate::server::Backend::prepare) and its runner.
+/// A prepared call between [`Backend::prepare`](crate::server::Backend::prepare) and its runner.
 pub(super) struct Reserved(Mutex<Option<Prepared>>);
 
-/// A call that runs at the upstream before its task is stored. Dropping it cancels it: no runner took it, so nothing would
-/// ever return its outcome.
+/// A call that runs at the upstream before its task is stored. Dropping it cancels it, because no
+/// runner would return its outcome.
 pub(super) struct PrestartedCall(Option<Started>);
 
-/// What its runner continues with.
+/// What the runner of a prestarted call continues with.
 pub(super) struct Started {
     pub(super) under_way: UnderWay,
     pub(super) running: Running,
@@ -50,7 +52,7 @@ pub(super) struct Started {
 type Running = Pin<Box<dyn Future<Output = (Result<Outcome, OutcomeError>, UpstreamOwner)> + Send>>;
 
 impl Prepared {
-    /// A call that is prepared by its runner: no request of this run of the process is behind it.
+    /// A call that its runner prepares, without a request in this run of the process.
     pub(super) fn again(client: Arc<ClientHandle>, permit: CallPermit) -> Self {
         Self {
             client,
@@ -88,7 +90,7 @@ impl Drop for PrestartedCall {
     fn drop(&mut self) {
         let started = self.0.take();
         if let (Some(started), Ok(runtime)) = (started, tokio::runtime::Handle::try_current()) {
-            // Its owner cancels it when nothing is under way for it any more.
+            // Dropping the registration makes the controller cancel the call.
             drop(started.under_way);
             runtime.spawn(started.running);
         }
@@ -96,7 +98,7 @@ impl Drop for PrestartedCall {
 }
 
 impl Upstream {
-    /// Starts a call whose upstream makes a V1 task of it, if that is possible within [`PATIENCE`].
+    /// Starts a call whose upstream creates a V1 task, if that is possible within [`PATIENCE`].
     pub(super) async fn start_early(
         &self,
         reserved: &Reserved,
@@ -114,10 +116,10 @@ impl Upstream {
         let starting = self.start(call, ttl, &client, connection);
         let (mut started, mut known, connection) = match timeout_at(until, starting).await {
             Ok(Some(started)) => started?,
-            // The runner meets the same obstacle, and reports it.
+            // The runner gets the same error and reports it.
             Ok(None) | Err(_) => return Ok(PrestartInfo::default()),
         };
-        // BR-CREATE-2: a server that takes longer is not waited for.
+        // BR-CREATE-2: do not wait for a slower server.
         let first = timeout_at(until, async {
             tokio::select! {
                 biased;
@@ -128,7 +130,7 @@ impl Upstream {
         let view = match first.await {
             Ok(Ok(view)) => view,
             Ok(Err((Ok(refused @ Outcome::Error(..)), owner)))
-                // The runner handles what the server demands of the caller.
+                // The runner handles required url elicitations.
                 if !owner.has_task() && !pages::is_demand(&refused) =>
             {
                 return Err(refused);
@@ -162,7 +164,7 @@ impl Upstream {
         })
     }
 
-    /// Makes the call; `None` if it cannot be made now. Dropping this makes none.
+    /// Starts the call; `None` if that is not possible now. Dropping the future starts nothing.
     async fn start(
         &self,
         call: &Origin,
@@ -182,7 +184,7 @@ impl Upstream {
         let turn = self.turn(call.tool.as_deref()).await;
         let connection = self.connection_of(connection, client).await.ok()?;
         let under_way = connection.reserve();
-        // A V1 server has no input requests before it begins.
+        // A V1 server sends no input requests before it starts.
         let made = self.make(
             &connection,
             &under_way,
@@ -209,12 +211,12 @@ impl Upstream {
     }
 }
 
-/// What was prepared for this call, if no runner had it yet. A call of a previous run of the process has none.
+/// Takes what was prepared for this call. A call of a previous run of this process has nothing.
 pub(super) fn take(cx: &CallContext) -> Option<Prepared> {
     let arrival = cx.local_data::<RequestParts>()?;
     let reserved = arrival.reservation.as_ref()?.downcast_ref::<Reserved>()?;
     reserved.with(Option::take)
 }
 
-/// How long an upstream may take to be reached and to report its task.
+/// How long to wait for an upstream to connect and to report its task.
 const PATIENCE: Duration = Duration::from_secs(3);

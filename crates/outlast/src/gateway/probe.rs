@@ -1,7 +1,7 @@
-//! Whether an upstream can be reached at all, found out before any client needs it.
+//! Checks whether an upstream can be reached, before a client needs it.
 //!
-//! At a URL a probe opens a session and ends it. Connections wait for that: a server of the Python SDK 1.x makes no tasks in a
-//! session during which another session ended.
+//! At a URL a probe opens a session and ends it. Connections wait until the probe ends, because a
+//! server of the Python SDK 1.x creates no tasks in a session during which another session ended.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -14,16 +14,16 @@ use super::Upstream;
 use super::connection::{Connection, Resumption};
 use crate::server::ClientHandle;
 
-/// Whether a probe is under way.
+/// Whether a probe is running.
 #[derive(Default)]
 pub(super) struct Probing(watch::Sender<bool>);
 
-/// That a probe is under way, until this is dropped.
+/// Marks a probe as running until it is dropped.
 struct UnderWay<'a>(&'a Probing);
 
 impl Upstream {
-    /// Connects once, without a client, and closes the connection. If that fails: why, and what may help. An upstream that is
-    /// connected to is not probed.
+    /// Connects once, without a client, and closes the connection. The error contains a next step.
+    /// An upstream with an open connection is not probed.
     pub async fn probe(&self) -> Result<(), String> {
         if self.pool.len() > 0 {
             return Ok(());
@@ -50,7 +50,7 @@ impl Probing {
         UnderWay(self)
     }
 
-    /// Waits until no probe is under way, for a limited time.
+    /// Waits until no probe is running, for a limited time.
     pub(super) async fn done(&self) {
         let mut probing = self.0.subscribe();
         let done = probing.wait_for(|is_under_way| !is_under_way);
@@ -64,6 +64,6 @@ impl Drop for UnderWay<'_> {
     }
 }
 
-/// How long a connection waits for a probe: an upstream that does not answer must not delay the clients for longer than it
-/// does anyway.
+/// How long a connection waits for a probe, so that an upstream that does not respond delays the
+/// clients only a little.
 const PROBE_LIMIT: Duration = Duration::from_secs(2);

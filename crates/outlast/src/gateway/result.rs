@@ -1,4 +1,4 @@
-//! An answer of an upstream as our client gets it, and what becomes of a call that has none.
+//! Converts a response of an upstream for our client, and an error of a call into its outcome.
 
 use outlast_engine::{ErrorCode, Outcome};
 use outlast_wire::object::{self, Rewrite};
@@ -8,9 +8,9 @@ use crate::client::{self, OutcomeError};
 use crate::server::ClientHandle;
 use crate::transport::link::LinkError;
 
-/// A result with the members in `set` and without what belongs to the other hop, in one copy: the front writes its type and
-/// the server that answers (BR-RES-2, BR-GEN-6), and an older client gets nothing that only newer ones know (BR-LIST-6,
-/// BR-LIST-8).
+/// The result with the members in `set` and without those that belong to the other hop, in one
+/// copy. The server side adds result type and server info (BR-RES-2, BR-GEN-6). A legacy client
+/// gets no members of the modern era (BR-LIST-6, BR-LIST-8).
 pub(super) fn for_client(result: Raw, client: &ClientHandle, set: &[(&str, &Raw)]) -> Raw {
     let is_modern = client.version() == version::MODERN;
     let text = if is_modern {
@@ -40,8 +40,8 @@ pub(super) fn for_client(result: Raw, client: &ClientHandle, set: &[(&str, &Raw)
     rewrite.apply(result.borrow()).unwrap_or(result)
 }
 
-/// The content of a result whose structured content is no object, with that as a text, which older clients can read
-/// (BR-LIST-8).
+/// The content of a result whose structured content is not an object, with the structured content
+/// added as text, because legacy clients read only objects (BR-LIST-8).
 fn content_with_text(result: &Raw) -> Option<Raw> {
     let structured = object::find(result.borrow(), &["structuredContent"])?;
     if structured.is_object() {
@@ -56,7 +56,7 @@ fn content_with_text(result: &Raw) -> Option<Raw> {
     Raw::parse(format!("[{}]", blocks.join(","))).ok()
 }
 
-/// The same for the outcome of a call.
+/// Applies [`for_client`] to the outcome of a call.
 pub(super) fn outcome(outcome: Outcome, client: &ClientHandle) -> Outcome {
     match outcome {
         Outcome::Result(result) => Outcome::Result(for_client(result, client, &[])),
@@ -67,26 +67,26 @@ pub(super) fn outcome(outcome: Outcome, client: &ClientHandle) -> Outcome {
     }
 }
 
-/// A fault of the connection as the outcome of a request.
+/// An error of the client side as the outcome of a request.
 pub(super) fn of_fault(upstream: &str, fault: client::Error) -> Outcome {
     match fault {
         client::Error::Peer(error) => error.into(),
-        // S2-58: a store that is down.
+        // S2-58: the store cannot be written.
         client::Error::NotStored(why) => internal(format!(
-            "the answers were not sent to {upstream}, because the tasks' store did not take note of that first ({why}); \
-             the call was not run: make it again when the store can be written, which needs room on its disk"
+            "the input responses were not sent to {upstream}, because the task store could not be written ({why}); \
+             the call was not run; check the disk space of the store, then call the tool again"
         )),
         client::Error::Transport(error @ LinkError::TooLarge { .. }) => too_large(upstream, &error),
         fault if fault.nothing_happened() => {
             internal(format!("{upstream} cannot be reached: {fault}"))
         }
         fault => Outcome::unknown(format!(
-            "{upstream} did not answer: {fault}; the outcome of the call is unknown, and it was not run again"
+            "{upstream} did not respond: {fault}; the outcome of the call is unknown, and it was not run again"
         )),
     }
 }
 
-/// A call that came to no outcome.
+/// The outcome of a call that ended without one.
 pub(super) fn unsettled(upstream: &str, why: OutcomeError) -> Outcome {
     match why {
         OutcomeError::Request(fault) => of_fault(upstream, fault),
@@ -99,18 +99,18 @@ pub(super) fn unsettled(upstream: &str, why: OutcomeError) -> Outcome {
             "task lost upstream ({upstream}): its outcome is unknown ({})",
             without_id(&why)
         )),
-        // V1-INPUT-9: without the answer the upstream's task cannot go on.
+        // V1-INPUT-9: without the response the upstream's task cannot continue.
         OutcomeError::InputResponseRefused { why, .. } => internal(format!(
-            "{upstream} refused the input response ({why}), so its task cannot go on; call the tool again"
+            "{upstream} refused the input response ({why}), so its task cannot continue; call the tool again"
         )),
         why => Outcome::unknown(format!("{upstream}: {why}; the outcome is unknown")),
     }
 }
 
-/// The call has run, and its result cannot be had.
+/// The outcome of a call whose result is too large.
 fn too_large(upstream: &str, error: &LinkError) -> Outcome {
     internal(format!(
-        "{upstream} answered, and its answer was not read: {error}; raise the setting `payloadBytes` or ask for less"
+        "the response of {upstream} is too large: {error}; raise the setting `payloadBytes` or request less data"
     ))
 }
 
@@ -118,7 +118,7 @@ pub(super) fn internal(message: String) -> Outcome {
     Outcome::error(ErrorCode(codes::INTERNAL_ERROR), message)
 }
 
-/// BR-ID-1: ids of the upstream are not ours to show.
+/// BR-ID-1: clients do not see ids of the upstream.
 fn without_id(why: &OutcomeError) -> String {
     match why {
         OutcomeError::Lost { why, .. } => why.to_string(),

@@ -1,4 +1,4 @@
-//! Runs the requests of clients at the upstream.
+//! Sends the requests of clients to the upstream.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -32,7 +32,7 @@ impl Runner for Upstream {
                 let permit = if cx.attempt() == Attempt(1) {
                     self.admit(client.owner())
                 } else {
-                    // A previous attempt was admitted.
+                    // The previous attempt was admitted.
                     Ok(self.admit_again(client.owner()))
                 };
                 match permit {
@@ -60,25 +60,25 @@ impl Runner for Upstream {
     ) -> Option<Outcome> {
         let client = caller(&call, &cx);
         let prepared = Prepared::again(client.clone(), self.admit_again(client.owner()));
-        // The call runs at the upstream already, however many others do.
+        // The call already runs at the upstream, so it does not wait for a permit.
         let _turn = self.turn_if_free(call.tool.as_deref());
         let outcome = self.go_on(&handle, &call, &cx, prepared).await?;
         Some(result::outcome(outcome, &client))
     }
 
-    /// Of what has a handle: tasks of a process end with it and have none.
+    /// Tasks of a child process end with it; they have no resume state.
     fn can_reattach(&self) -> bool {
         true
     }
 
-    /// Time to tell the upstream that nobody wants the outcome any more.
+    /// Time to cancel the call at the upstream.
     fn cleanup_timeout(&self) -> Duration {
         TIDY_UP
     }
 }
 
 impl Upstream {
-    /// Waits until the call may begin; `None` if it is cancelled before.
+    /// Waits until the call can start; `None` if it is cancelled before.
     async fn turn_unless_cancelled(&self, call: &Origin, cx: &CallContext) -> Option<Turn> {
         tokio::select! {
             biased;
@@ -87,7 +87,7 @@ impl Upstream {
         }
     }
 
-    /// Any request but a call of a tool.
+    /// Sends any request except a tool call.
     async fn request(
         &self,
         call: &Origin,
@@ -133,7 +133,7 @@ impl Upstream {
         let answered = tokio::select! {
             biased;
             answered = request.into_future() => answered,
-            // Leaving the request tells the upstream to stop.
+            // Dropping the request cancels it at the upstream.
             () = cx.cancelled() => return Outcome::Cancelled,
         };
         match answered {
@@ -155,9 +155,9 @@ impl Upstream {
 }
 
 impl Upstream {
-    /// What is said once and holds for a session, where several share a connection: the upstream hears of the first that
-    /// subscribes to a resource and of the last that does not want to hear of it any more; and in the modern era it hears
-    /// of a level for log messages with every request (BR-LG-1). `None` if it is something else.
+    /// Handles requests that configure a session, because several sessions share a connection. The
+    /// upstream gets the first subscription to a resource and the last unsubscription. In the
+    /// modern era the log level is sent with every request (BR-LG-1). `None` for any other request.
     async fn of_session(
         &self,
         connection: &Connection,
@@ -185,7 +185,7 @@ impl Upstream {
     }
 }
 
-/// The caller, or one like it if the process in which the call arrived is gone.
+/// The caller, or a substitute if the call comes from a previous run of this process.
 fn caller(call: &Origin, cx: &CallContext) -> Arc<ClientHandle> {
     match cx.local_data::<RequestParts>() {
         Some(arrival) => arrival.client.clone(),
@@ -193,7 +193,8 @@ fn caller(call: &Origin, cx: &CallContext) -> Arc<ClientHandle> {
     }
 }
 
-/// What belongs to our own hop and is not sent to the upstream (BR-GEN-1, BR-CREATE-3).
+/// What belongs to the hop between client and gateway and is not sent to the upstream (BR-GEN-1,
+/// BR-CREATE-3).
 pub(super) const OTHER_HOP: OmittedParams = OmittedParams {
     members: &["task", "inputResponses", "requestState"],
     meta: &[
@@ -205,5 +206,5 @@ pub(super) const OTHER_HOP: OmittedParams = OmittedParams {
     ],
 };
 
-/// How long a call may go on after its task is over.
+/// How long a call can run after its task has ended, to cancel at the upstream.
 pub(super) const TIDY_UP: Duration = Duration::from_secs(5);

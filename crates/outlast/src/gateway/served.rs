@@ -1,4 +1,4 @@
-//! The upstreams of a gateway. More can be added while it runs.
+//! The endpoints of a gateway. Upstreams can be added while it runs.
 
 use std::sync::Arc;
 
@@ -10,18 +10,18 @@ use super::late::LateUpstreams;
 use crate::server::McpServer;
 use crate::transport::register::Register;
 
-/// An upstream and the front before it.
+/// An upstream and the server that serves it.
 #[derive(Clone)]
 pub struct Served {
     /// The upstream.
     pub upstream: Arc<Upstream>,
-    /// The front before it.
+    /// The server that serves it.
     pub front: Arc<McpServer>,
     /// The path of its endpoint.
     pub path: String,
 }
 
-/// What a gateway serves.
+/// The endpoints of a gateway.
 pub struct ServedUpstreams {
     engine: Engine,
     children: Option<Register>,
@@ -45,13 +45,13 @@ impl ServedUpstreams {
         }
     }
 
-    /// All of them.
+    /// All endpoints.
     pub fn all(&self) -> Vec<Served> {
         self.all.lock().clone()
     }
 
-    /// Adds an upstream. The returned front serves it in another way than over HTTP. Recovered tasks that wait for an
-    /// upstream of this name go on.
+    /// Adds an upstream and returns its server, for access that does not use HTTP. Recovered tasks
+    /// that wait for an upstream of this name continue.
     pub fn add(&self, upstream: Upstream) -> Arc<McpServer> {
         let sizes = &self.engine.policy().sizes;
         let upstream = Arc::new(upstream.assembled(self.children.as_ref(), sizes));

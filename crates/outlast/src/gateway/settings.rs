@@ -1,4 +1,4 @@
-//! What can be said of an upstream and of its tools.
+//! The settings of an upstream and of its tools.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -9,65 +9,70 @@ use outlast_wire::version;
 use crate::client::Era;
 use crate::server::{ClientHandle, TaskPolicy};
 
-/// How an upstream is treated.
+/// The settings of an upstream.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// What holds for every tool of which nothing else is said.
+    /// Settings for every tool that has no setting of its own.
     pub every_tool: ToolSettings,
-    /// What is said of single tools.
+    /// Settings for single tools, by name.
     pub tools: BTreeMap<String, ToolSettings>,
-    /// Whether its annotations are believed (V1-TLS-4): a tool that says that it only reads or may be repeated is run again
-    /// when nobody knows how far a call came.
+    /// Whether its tool annotations are trusted (V1-TLS-4). If they are, an interrupted call of a
+    /// tool that declares itself read-only or idempotent is run again.
     pub trust: bool,
-    /// In which era it is spoken to. [`Era::Auto`] chooses for each connection by what its client needs.
+    /// The era of its connections. [`Era::Auto`] chooses for each connection by what its client
+    /// needs.
     pub era: Era,
     /// Which calls share a connection.
     pub isolate: Isolate,
-    /// How long clients without tasks wait, whatever is known of them.
+    /// How long clients without task support wait. It replaces the built-in values of known
+    /// clients.
     pub budget: Option<Duration>,
-    /// Whether such a client gets a ticket when it waits no longer, and the tools that go with it.
+    /// Whether such a client gets a ticket when its wait ends, and the tools that use the ticket.
     pub tickets: bool,
-    /// How many calls may be under way at once; others wait, and count as working meanwhile.
+    /// The maximum of concurrent calls. Further calls wait; their tasks are `working` meanwhile.
     pub concurrency: Option<usize>,
-    /// How many calls of tools may be open at once, also those that wait; more are refused.
+    /// The maximum of open tool calls, including those that wait. Further calls are rejected.
     pub open_calls: Option<usize>,
-    /// The same for each owner.
+    /// The maximum of open tool calls for each owner.
     pub open_calls_per_owner: Option<usize>,
-    /// How many connections may be open at once.
+    /// The maximum of open connections.
     pub connections: usize,
-    /// How many of them may be of one owner.
+    /// The maximum of open connections for each owner.
     pub connections_per_owner: usize,
-    /// After how long a connection that nobody uses or listens to is closed.
+    /// How long a connection stays open without a call or a listener.
     pub idle: Duration,
-    /// How long the server may take to begin. A package that has to be fetched first takes a while.
+    /// The time limit of the handshake. A package that is downloaded at the first start needs
+    /// minutes.
     pub handshake: Duration,
 }
 
-/// How a tool is treated. What is not said here is said for the upstream, or is the default.
+/// The settings of a tool. A value that is `None` comes from the settings of the upstream, then
+/// from the default.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ToolSettings {
     /// Whether its calls become tasks.
     pub task: Option<TaskMode>,
-    /// How long a call may take to be answered without a task.
+    /// How long a call may run before it becomes a task.
     pub grace: Option<Duration>,
-    /// How long its tasks are kept, in milliseconds, here and at an upstream that has tasks, where the caller wants nothing
-    /// in particular.
+    /// The TTL of its tasks in milliseconds, here and at an upstream with tasks, if the caller
+    /// requests none.
     pub ttl: Option<u64>,
-    /// How long a call may take in all.
+    /// The time limit of a call.
     pub timeout: Option<Duration>,
-    /// Whether it may run again when nobody knows how far it came, whatever its annotations say.
+    /// Whether an interrupted call is run again. It takes precedence over annotations.
     pub retry: Option<RetryClass>,
-    /// How many of its calls may be under way at once. Of an upstream this is [`Settings::concurrency`].
+    /// The maximum of its concurrent calls. [`Settings::concurrency`] limits the calls of all
+    /// tools.
     pub concurrency: Option<usize>,
 }
 
 /// Whether calls of a tool become tasks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum TaskMode {
-    /// Where the caller wants one, or when it takes long.
+    /// If the caller requests a task, or the call takes long.
     #[default]
     Auto,
-    /// At once, where the caller can handle one.
+    /// At once, if the caller supports tasks.
     Always,
     /// Never.
     Never,
@@ -76,10 +81,10 @@ pub enum TaskMode {
 /// Which calls share a connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Isolate {
-    /// Those of one owner whose clients can be asked the same.
+    /// Calls of one owner whose clients support the same input kinds.
     #[default]
     Owner,
-    /// None: every call has its own, so that it is always clear who asks.
+    /// None: every call has its own connection, so every input request belongs to a known call.
     Call,
 }
 
@@ -115,8 +120,9 @@ impl Settings {
                 .any(|tool| tool.task.is_some() && !never(tool))
     }
 
-    /// In which era the upstream is spoken to for `client`. A server of both eras puts its input requests to a legacy client
-    /// in the legacy one: tools that send them directly have no other way.
+    /// The era of the connection for `client`. A server of both eras sends input requests to a
+    /// legacy client in the legacy era, because tools that send them directly cannot do so in the
+    /// modern one.
     pub(super) fn era_for(&self, client: &ClientHandle) -> Era {
         let is_legacy = client.version() != version::MODERN;
         match self.era {
@@ -148,7 +154,7 @@ impl Settings {
         self.said(tool, |settings| settings.timeout)
     }
 
-    /// Whether a tool may run again, by the settings, else by its annotations, which say `hinted`.
+    /// Whether a tool can run again: by the settings, else by `hinted`, which its annotations say.
     pub(super) fn retry_class(&self, tool: &str, hinted: RetryClass) -> RetryClass {
         let said = self.said(tool, |settings| settings.retry);
         said.unwrap_or(if self.trust {
@@ -158,7 +164,7 @@ impl Settings {
         })
     }
 
-    /// What is said of a tool, else of all.
+    /// A setting of a tool, else of all tools.
     fn said<T>(&self, tool: &str, what: impl Fn(&ToolSettings) -> Option<T>) -> Option<T> {
         let of_tool = self.tools.get(tool).and_then(&what);
         of_tool.or_else(|| what(&self.every_tool))
@@ -186,7 +192,7 @@ mod tests {
             settings.retry_class("read", RetryClass::Rerun),
             RetryClass::Never
         );
-        // What the operator says of a tool is no annotation.
+        // A setting of the operator does not need trust.
         let rerun = ToolSettings {
             retry: Some(RetryClass::Rerun),
             ..ToolSettings::default()
