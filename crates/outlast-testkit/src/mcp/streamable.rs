@@ -192,7 +192,7 @@ async fn pass_on(
     }
     Err(io::Error::new(
         io::ErrorKind::UnexpectedEof,
-        "the stream ended before the answer",
+        "the stream ended before the response",
     ))
 }
 

@@ -1,9 +1,9 @@
-//! A server that is a child process: started in a process group of its own, spoken to on its pipes, ended with
-//! everything it started (V1-INIT-10).
+//! A server that runs as a child process in its own process group. It is ended with everything that
+//! it started (V1-INIT-10).
 //!
-//! Ending goes from polite to certain: its input is closed, then it is told to terminate, then it is killed, with
-//! the whole group each time. What it writes to its standard error is passed on line by line and is no error
-//! (V1-STDIO-4), and so are lines of its standard output that are no messages.
+//! To end it, its input is closed, then the group gets SIGTERM, then SIGKILL. Lines of its standard
+//! error are logged and are not errors (V1-STDIO-4); so are lines of its standard output that are
+//! not messages.
 
 use std::collections::VecDeque;
 use std::ffi::OsString;
@@ -30,20 +30,20 @@ pub struct ChildOptions {
     pub program: OsString,
     /// Its arguments.
     pub args: Vec<OsString>,
-    /// Environment variables, besides those of this process where it inherits them.
+    /// Additional environment variables.
     pub env: Vec<(OsString, OsString)>,
     /// Whether it inherits the environment of this process.
     pub inherits: bool,
-    /// Where it runs, if not here.
+    /// Its working directory, if it differs from ours.
     pub directory: Option<PathBuf>,
-    /// Called with each line that the server writes to its standard error, and with each line of its standard output
-    /// that is no message.
+    /// Called with each line that the server writes to its standard error, and with each line of
+    /// its standard output that is not a message.
     pub on_output: Option<OnLine>,
-    /// How long the server may take to leave after its input was closed, and again after it was told to.
+    /// The grace period after its input is closed, and again after SIGTERM.
     pub patience: Duration,
-    /// How many bytes a message of the server may have.
+    /// The maximum size of a message from the server.
     pub message_bytes: usize,
-    /// Where it is written down for the next life of this process, which ends it if this one cannot.
+    /// Records the process, so that the next run of this process can end it if this one is killed.
     pub register: Option<Register>,
 }
 
@@ -66,7 +66,7 @@ impl ChildOptions {
         }
     }
 
-    /// The same with these arguments.
+    /// Sets the arguments.
     pub fn args(mut self, args: impl IntoIterator<Item = impl Into<OsString>>) -> Self {
         self.args = args.into_iter().map(Into::into).collect();
         self
@@ -74,7 +74,7 @@ impl ChildOptions {
 }
 
 impl std::fmt::Debug for ChildOptions {
-    /// Without the environment, which may hold secrets.
+    /// Omits the environment, which can contain secrets.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("ChildOptions")
             .field("program", &self.program)
@@ -103,7 +103,7 @@ pub fn spawn(options: &ChildOptions) -> Result<Link, LinkError> {
     }
     let failed = |error: &dyn std::fmt::Display| {
         let program = options.program.display();
-        LinkError::Unreachable(format!("{program} did not start: {error}"))
+        LinkError::Unreachable(format!("cannot start {program}: {error}"))
     };
     let mut child = command.spawn().map_err(|error| failed(&error))?;
     let pipes = (child.stdin.take(), child.stdout.take(), child.stderr.take());
@@ -138,16 +138,16 @@ pub fn spawn(options: &ChildOptions) -> Result<Link, LinkError> {
             tokio::select! {
                 read = &mut reading => match read {
                     Err(error @ LinkError::TooLarge { .. }) => Some(error),
-                    // Its end says more.
+                    // The exit status says more.
                     Ok(()) | Err(_) => None,
                 },
                 written = writing => match written {
                     Ok(()) => {
-                        // Last words, while it may leave on its own.
+                        // Read the last messages while the server exits.
                         let _ = tokio::time::timeout(patience, &mut reading).await;
                         Some(LinkError::Closed)
                     }
-                    // It does not read any more; what it said last may still be there.
+                    // It closed its input. Its last messages may still be in the pipe.
                     Err(_) => {
                         let _ = tokio::time::timeout(FAREWELL, &mut reading).await;
                         None
@@ -156,7 +156,7 @@ pub fn spawn(options: &ChildOptions) -> Result<Link, LinkError> {
             }
         };
         let status = end(&mut child, &group, patience).await;
-        // Whoever hears of the end finds nothing left of the child, and all that it said.
+        // Clean up before `Closed` is sent: no process is left, and all output is read.
         drop(group);
         drop(noted);
         let _ = tokio::time::timeout(FAREWELL, said).await;
@@ -169,7 +169,7 @@ pub fn spawn(options: &ChildOptions) -> Result<Link, LinkError> {
     Ok(Link::new(outgoing, incoming))
 }
 
-/// Waits for a child that should leave, and makes it leave.
+/// Waits until the child exits; after the grace period it gets signals.
 async fn end(child: &mut Child, group: &Group, patience: Duration) -> String {
     let waited = |status: std::io::Result<ExitStatus>| match status {
         Ok(status) => status.to_string(),
@@ -186,8 +186,7 @@ async fn end(child: &mut Child, group: &Group, patience: Duration) -> String {
     waited(child.wait().await)
 }
 
-/// The process group of a child. Whatever is left of it is killed when this is dropped: a server may leave and
-/// forget what it started, and so may we.
+/// The process group of a child. Dropping it kills all remaining processes of the group.
 struct Group(Option<Pid>);
 
 impl Group {
@@ -196,17 +195,17 @@ impl Group {
         Self(id.and_then(Pid::from_raw))
     }
 
-    /// Writes the group down, if there is a place for that. Without it the server runs all the same.
+    /// Records the group. If that fails, the server runs without a record.
     fn note(&self, register: Option<&Register>) -> Option<Noted> {
         let noted = register?.note(self.0?);
         noted
-            .inspect_err(|error| tracing::warn!(%error, "a child was not written down"))
+            .inspect_err(|error| tracing::warn!(%error, "could not record a child process"))
             .ok()
     }
 
     fn signal(&self, signal: Signal) {
         if let Some(group) = self.0 {
-            // No such group: everybody has left.
+            // An error means that the group has no processes left.
             let _ = kill_process_group(group, signal);
         }
     }
@@ -218,7 +217,7 @@ impl Drop for Group {
     }
 }
 
-/// What a server prints that is no message.
+/// The output of a server that is not a message.
 #[derive(Clone)]
 struct Output {
     tail: Arc<Mutex<Tail>>,
@@ -235,8 +234,8 @@ impl Output {
     }
 }
 
-/// Whether a line of the standard output may be a message. A line that is not is text for people, such as a banner or a
-/// log in JSON. Long lines are not searched.
+/// Whether a line of the standard output may be a message. Other lines are text, such as a banner
+/// or a JSON log. Long lines are not searched.
 fn may_be_message(line: &[u8]) -> bool {
     matches!(line.trim_ascii_start().first(), Some(b'{' | b'['))
         && (line.len() as u64 > LINE
@@ -245,12 +244,12 @@ fn may_be_message(line: &[u8]) -> bool {
                 .any(|part| part == JSONRPC.as_bytes()))
 }
 
-/// Passes on what a server writes to its standard error.
+/// Forwards the standard error of a server.
 async fn pass_on(stderr: ChildStderr, output: Output) {
     let mut input = BufReader::new(stderr);
     loop {
         let mut line = Vec::new();
-        // A line that does not end is passed on in pieces.
+        // A long line is forwarded in parts.
         let read = (&mut input).take(LINE).read_until(b'\n', &mut line).await;
         if !matches!(read, Ok(1..)) {
             return;
@@ -259,7 +258,7 @@ async fn pass_on(stderr: ChildStderr, output: Output) {
     }
 }
 
-/// The last lines of something long.
+/// The last lines of an output.
 #[derive(Default)]
 struct Tail {
     lines: VecDeque<String>,
@@ -284,16 +283,16 @@ impl Tail {
     }
 }
 
-/// How long a server that has closed one pipe may take to say its last words on the other.
+/// How long to read the other pipe after a server has closed one.
 pub(crate) const FAREWELL: Duration = Duration::from_secs(1);
 
-/// How many bytes of one line of the standard error are passed on at once.
+/// How many bytes of a line are forwarded at once.
 const LINE: u64 = 16 << 10;
 
 /// The member that every message has.
 const JSONRPC: &str = "\"jsonrpc\"";
 
-/// How much of the output is kept for the error that says why the server ended.
+/// How much of the output is part of the error when the server ends.
 const TAIL_LINES: usize = 20;
 const TAIL_BYTES: usize = 4 << 10;
 

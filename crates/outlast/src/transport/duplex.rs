@@ -1,5 +1,5 @@
-//! A server in this process: the client's end of a pipe whose other end is a [`McpServer`], or anything else that
-//! reads and writes lines.
+//! A server in this process: the client's end of a pipe. The other end is an [`McpServer`], or
+//! anything else that reads and writes lines.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use super::link::{Incoming, Link, LinkError, QUEUE};
 use super::{lines, stdio};
 use crate::server::McpServer;
 
-/// A connection to `front`, which is served as long as the connection lives.
+/// A connection to a server of this process, which runs until the connection is closed.
 pub fn to_front(front: Arc<McpServer>) -> Link {
     let (ours, theirs) = tokio::io::duplex(PIPE);
     let (read, write) = tokio::io::split(theirs);
@@ -37,7 +37,7 @@ pub fn over(
         let writing = async {
             let mut output = output;
             let written = lines::write(&mut sent, &mut output).await;
-            // The other end sees the end of its input and leaves.
+            // The other end gets the end of its input and stops.
             let _ = tokio::io::AsyncWriteExt::shutdown(&mut output).await;
             written
         };
@@ -49,7 +49,7 @@ pub fn over(
             },
             written = &mut writing => match written {
                 Ok(()) => {
-                    // Last words of the server, for a moment.
+                    // Read the last messages of the server.
                     let _ = tokio::time::timeout(super::child::FAREWELL, &mut reading).await;
                     LinkError::Closed
                 }
@@ -61,5 +61,5 @@ pub fn over(
     Link::new(outgoing, incoming)
 }
 
-/// How many bytes may be on their way in one direction.
+/// The buffer size of the pipe in each direction.
 const PIPE: usize = 1 << 16;

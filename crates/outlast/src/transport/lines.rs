@@ -1,4 +1,4 @@
-//! One message a line, in both directions (V1-STDIO-1), for the client's end of a pipe.
+//! Reads and writes one message per line (V1-STDIO-1), for the client's end of a pipe.
 
 use std::io;
 
@@ -8,9 +8,9 @@ use tokio::sync::mpsc;
 
 use super::link::{Incoming, LinkError, Outgoing};
 
-/// Passes on every line of `input` until it ends or nobody listens. Empty lines are passed over. A line of more than
-/// `limit` bytes is not kept: if it answers a request, that request fails. `on_line` is called with each line that is passed
-/// on.
+/// Forwards every line of `input` until it ends or the receiver is dropped. Empty lines are
+/// skipped. A line of more than `limit` bytes is dropped; if it is a response, its request fails.
+/// `on_line` is called with each line that is forwarded.
 pub(crate) async fn read(
     mut input: impl AsyncBufRead + Unpin,
     incoming: &mpsc::Sender<Incoming>,
@@ -18,7 +18,7 @@ pub(crate) async fn read(
     on_line: impl Fn(&[u8]),
 ) -> Result<(), LinkError> {
     let broken = |error: io::Error| LinkError::Broken(error.to_string());
-    // Room for the end of the line.
+    // The line ending does not count.
     let most = limit as u64 + 2;
     loop {
         let mut line = Vec::new();
@@ -46,8 +46,8 @@ pub(crate) async fn read(
     }
 }
 
-/// Passes over the rest of a line that is too long. If it answers a request, that request fails. A line that does not end
-/// breaks the connection.
+/// Skips the rest of a line that is too long. If it is a response, its request fails. A line that
+/// does not end closes the connection.
 async fn too_large(
     input: &mut (impl AsyncBufRead + Unpin),
     start: Vec<u8>,
@@ -73,7 +73,7 @@ async fn too_large(
         input.consume(used + usize::from(end.is_some()));
         if is_whole {
             let error = error(bytes, true);
-            tracing::warn!(error = error.brief(), "a message was not read");
+            tracing::warn!(error = error.brief(), "dropped a message that is too large");
             let id = answered.id().cloned();
             return Ok(id.map(|id| Incoming::Failed { id, error }));
         }
@@ -83,7 +83,7 @@ async fn too_large(
     }
 }
 
-/// Writes every message as a line until nobody sends any more.
+/// Writes every message as a line until all senders are dropped.
 pub(crate) async fn write(
     outgoing: &mut mpsc::Receiver<Outgoing>,
     mut output: impl AsyncWrite + Unpin,
@@ -103,7 +103,7 @@ pub(crate) async fn write(
     output.flush().await
 }
 
-/// Passes over the rest of a line that is too long.
+/// Skips the rest of a line that is too long.
 pub(super) async fn skip_line(input: &mut (impl AsyncBufRead + Unpin)) -> io::Result<()> {
     loop {
         let part = input.fill_buf().await?;
@@ -121,7 +121,7 @@ pub(super) async fn skip_line(input: &mut (impl AsyncBufRead + Unpin)) -> io::Re
     }
 }
 
-/// A line that is so many times longer than a message may be does not end.
+/// A line that exceeds the limit by this factor counts as endless.
 const ENDLESS: u64 = 64;
 
 #[cfg(test)]

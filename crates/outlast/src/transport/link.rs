@@ -1,6 +1,6 @@
-//! A connection to a server as two queues of messages, whatever carries them: a child's pipes, HTTP, this process.
+//! A connection to a server as two queues of messages, for every transport.
 //!
-//! Messages stay lines of JSON here. Ids, answers and meaning are the business of [`back`](crate::client).
+//! Messages are lines of JSON here. The [client side](crate::client) interprets them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,14 +13,14 @@ use super::http_client::DirectRequests;
 
 /// A connection to a server.
 ///
-/// Dropping `outgoing` closes it in an orderly way; `incoming` ends when that is done.
+/// Dropping `outgoing` closes the connection; `incoming` ends when it is closed.
 #[derive(Debug)]
 pub struct Link {
-    /// What goes to the server.
+    /// Messages to the server.
     pub outgoing: mpsc::Sender<Outgoing>,
-    /// What comes from it.
+    /// Messages from the server.
     pub incoming: mpsc::Receiver<Incoming>,
-    /// Sends requests whose answers do not come with the other messages.
+    /// Sends requests whose responses bypass `incoming`.
     pub(crate) direct: Option<Arc<DirectRequests>>,
 }
 
@@ -35,133 +35,133 @@ impl Link {
     }
 }
 
-/// Something for the server, or for the transport itself.
+/// A message to the server, or a command to the transport.
 #[derive(Clone, Debug)]
 pub enum Outgoing {
     /// A message.
     Message(Parcel),
-    /// The handshake is over: requests name this version from now on, and the transport listens in general if it
-    /// has to do anything for that.
+    /// The handshake is complete. From now on HTTP requests name this version, and the transport
+    /// opens its general stream if it has one.
     Opened {
         /// The version that was agreed.
         version: Arc<str>,
     },
-    /// Nobody waits for the answer to this request any more.
+    /// The response to this request is not needed any more.
     Abandon(Id),
-    /// The same of a request that stands alone, and the server is to know: its stream is closed where it has one of
-    /// its own, else this is sent (V2-CANC-1).
+    /// Cancels a stateless request: closes its stream, or sends `line` if it has none (V2-CANC-1).
     Withdraw {
         /// The request.
         id: Id,
-        /// The message that says so.
+        /// The cancellation message.
         line: String,
     },
 }
 
-/// One message and what a transport must know of it.
+/// A message and what a transport needs to send it.
 #[derive(Clone, Debug)]
 pub struct Parcel {
     /// The message, on one line.
     pub line: String,
-    /// What sort it is.
+    /// Its kind.
     pub kind: Kind,
-    /// Headers where the transport has any.
+    /// Additional headers, for transports with headers.
     pub headers: Vec<(String, String)>,
 }
 
-/// The sorts of message.
+/// The kind of a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// A request, by its id.
     Request(Id),
     /// The request that opens a session, by its id.
     Opening(Id),
-    /// A request that stands alone, by its id: it belongs to no session, and its stream is not resumed (V2-HTTP-7).
+    /// A stateless request, by its id: it has no session, and its stream is not resumed
+    /// (V2-HTTP-7).
     Stateless(Id),
-    /// A notification or an answer: nothing comes back.
+    /// A notification or a response: it gets no response.
     OneWay,
 }
 
-/// Something from the server, or from the transport itself.
+/// A message from the server, or an event of the transport.
 #[derive(Clone, Debug)]
 pub enum Incoming {
-    /// A message as it came.
+    /// A message.
     Message {
         /// Its text.
         line: Vec<u8>,
-        /// The request on whose own stream it came, where the transport has such streams.
+        /// The request on whose stream it arrived, for transports with streams.
         via: Option<Id>,
     },
-    /// A request will not be answered.
+    /// A request failed.
     Failed {
         /// The request.
         id: Id,
         /// Why.
         error: LinkError,
     },
-    /// The connection is over; nothing follows.
+    /// The connection is closed. Nothing follows.
     Closed(LinkError),
 }
 
-/// Why a connection or one exchange on it came to nothing. The variant says what the server knows.
+/// Why a connection or a request failed. The variant says whether the server has acted.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum LinkError {
-    /// There is no way to the server; it has seen nothing.
+    /// No connection could be opened; the server has received nothing.
     #[error("the server cannot be reached: {0}")]
     Unreachable(String),
-    /// The session is gone; the server has done nothing. A new one must be opened (V1-SESS-5).
-    #[error("the session is gone")]
+    /// The server does not know the session; it has not acted. Open a new one (V1-SESS-5).
+    #[error("the server does not know the session any more")]
     SessionGone,
-    /// The server refused the message by an HTTP status; it has done nothing.
-    #[error("the server answered with HTTP status {status}{}", shown(detail))]
+    /// The server rejected the message with an HTTP status; it has not acted.
+    #[error("the server responded with HTTP status {status}{}", shown(detail))]
     Refused {
         /// The status.
         status: u16,
-        /// The beginning of what it said.
+        /// The beginning of the body.
         detail: String,
-        /// How long it wants to be left alone, if it says so.
+        /// The value of `Retry-After`.
         retry_after: Option<Duration>,
         /// The JSON-RPC error in the body, if there is one.
         error: Option<Raw>,
     },
-    /// The server points to another origin, where we do not follow.
+    /// The server redirects to another origin, which is not followed.
     #[error("the server redirects to {0}, which is not followed")]
     Redirected(String),
-    /// The connection broke before an answer came; what the server did is unknown.
+    /// The connection broke before the response arrived; whether the server acted is unknown.
     #[error("the connection broke: {0}")]
     Broken(String),
-    /// The server sent a message that is larger than it may be; what it says is unknown.
+    /// The server sent a message that exceeds the limit; its content is unknown.
     #[error("the server sent a message of {} bytes, more than the limit of {limit}", sent(*bytes, *is_whole))]
     TooLarge {
-        /// How many bytes were seen of it.
+        /// How many bytes were received.
         bytes: u64,
-        /// Whether that is all of it.
+        /// Whether that is the whole message.
         is_whole: bool,
-        /// How many it may have.
+        /// The limit in bytes.
         limit: u64,
     },
     /// The server's process ended.
     #[error("the server ended ({status}){}", shown(printed))]
     Ended {
-        /// How it ended.
+        /// Its exit status.
         status: String,
-        /// The last lines of its standard error and of its standard output that were no messages.
+        /// The last lines of its output that are not messages.
         printed: String,
     },
-    /// We closed it.
+    /// This side closed it.
     #[error("the connection was closed")]
     Closed,
 }
 
 impl LinkError {
-    /// The same for a log: without anything that the server said.
+    /// A short form for logs, without text from the server.
     pub(crate) fn brief(&self) -> String {
         match self {
             Self::Refused { status, .. } => {
-                format!("the server answered with HTTP status {status}")
+                format!("the server responded with HTTP status {status}")
             }
-            Self::Redirected(_) => "the server redirects to another place".into(),
+            Self::Redirected(_) => "the server redirects to another URL".into(),
             Self::Ended { status, .. } => format!("the server ended ({status})"),
             Self::Unreachable(_)
             | Self::SessionGone
@@ -179,7 +179,7 @@ impl LinkError {
         )
     }
 
-    /// Whether trying again later may help.
+    /// Whether a later attempt may succeed.
     pub fn is_transient(&self) -> bool {
         match self {
             Self::Unreachable(_) | Self::SessionGone | Self::Broken(_) | Self::Ended { .. } => true,
@@ -199,7 +199,7 @@ impl Parcel {
         }
     }
 
-    /// The request whose answer is awaited, if any.
+    /// The id, if it is a request.
     pub fn request(&self) -> Option<&Id> {
         match &self.kind {
             Kind::Request(id) | Kind::Opening(id) | Kind::Stateless(id) => Some(id),
@@ -216,7 +216,7 @@ fn sent(bytes: u64, is_whole: bool) -> String {
     }
 }
 
-/// What is asked of a message that a transport has passed on: its size was checked there.
+/// The parser limits for a message whose size the transport has checked.
 pub(crate) fn passed_on() -> Limits {
     Limits {
         bytes: usize::MAX,
@@ -224,14 +224,14 @@ pub(crate) fn passed_on() -> Limits {
     }
 }
 
-/// The most bytes of a message whose payload may have `payload` bytes: never less than by default.
+/// The maximum size of a message with a payload of up to `payload` bytes: at least the default.
 pub(crate) fn message_bytes(payload: usize) -> usize {
     payload
         .saturating_add(ENVELOPE)
         .max(Limits::default().bytes)
 }
 
-/// What a message has beside its payload, at most.
+/// The maximum size of a message without its payload.
 const ENVELOPE: usize = 64 << 10;
 
 fn shown(detail: &str) -> String {
@@ -242,5 +242,5 @@ fn shown(detail: &str) -> String {
     }
 }
 
-/// How many messages may wait on either side of a connection before its writer has to wait.
+/// The capacity of each queue, in messages.
 pub(crate) const QUEUE: usize = 1_024;

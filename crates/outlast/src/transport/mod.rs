@@ -1,10 +1,12 @@
-//! Bytes to messages and back. What a message means is the business of fronts and backs.
+//! Transports: they convert bytes to messages and back. The server side and the client side
+//! interpret the messages.
 //!
 //! | where | what |
 //! |---|---|
 //! | [`stdio`], [`http`] | a server: on a pipe, over Streamable HTTP |
-//! | [`link`] | a client's connection, whatever carries it |
-//! | [`child`], [`http_client`], [`duplex`] | what carries it: a child process, HTTP, this process |
+//! | [`link`] | the connection of a client, for every transport |
+//! | [`child`], [`http_client`], [`duplex`] | its transports: a child process, HTTP, this process |
+//! | [`register`] | child processes, recorded so that the next run of this process can end them |
 
 pub mod child;
 pub mod duplex;

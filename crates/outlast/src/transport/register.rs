@@ -1,8 +1,9 @@
-//! Child processes, written down for the next life of this process: one that was killed could not end them, and a server that
-//! does not end with its pipe must be gone before its call is run again.
+//! Records child processes for the next run of this process. A process that is killed cannot end
+//! its children, and a server that survives its pipe must be gone before its call is run again.
 //!
-//! Each child has a small file of its own, named by its id, as long as anything of it lives. Numbers of processes are used
-//! again, so the file says when the child began, too: whoever has the number now and began at another time is left alone.
+//! Each child has a file, named by its process id, until all processes of its group are gone.
+//! Process ids are reused, so the file contains the start time, too. A process with the same id and
+//! another start time is not touched.
 
 use std::fs;
 use std::io::{self, Write};
@@ -15,20 +16,20 @@ use outlast_store::private_file;
 use rustix::process::{Pid, Signal, geteuid, kill_process_group};
 use tokio::time::Instant;
 
-/// Where children are written down. Cheap to clone.
+/// A folder of child process records. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Register(Arc<Path>);
 
-/// That a child is written down, until this is dropped.
+/// The record of a child. Dropping it removes the file.
 pub(crate) struct Noted(PathBuf);
 
 impl Register {
-    /// Children are written down in this folder, which only one process uses at a time.
+    /// Records children in this folder. Only one process can use it at a time.
     pub fn at(folder: impl Into<PathBuf>) -> Self {
         Self(folder.into().into())
     }
 
-    /// Ends whatever an earlier life of this process has left, and waits until it is gone.
+    /// Ends the children of a previous run of this process, and waits until they are gone.
     pub async fn end_left(&self) -> io::Result<()> {
         match self.require_own() {
             Ok(()) => {}
@@ -49,7 +50,7 @@ impl Register {
         Ok(())
     }
 
-    /// Writes a child down that leads a group of its own.
+    /// Records a child that leads a process group.
     pub(crate) fn note(&self, child: Pid) -> io::Result<Noted> {
         let mut builder = fs::DirBuilder::new();
         builder.recursive(true).mode(0o700).create(&self.0)?;
@@ -64,8 +65,8 @@ impl Register {
 }
 
 impl Register {
-    /// Refuses a folder that is a symbolic link or another user's: its files are removed, and their contents say which
-    /// processes are ended.
+    /// Rejects a folder that is a symbolic link or belongs to another user: its files are removed,
+    /// and they name the processes to end.
     fn require_own(&self) -> io::Result<()> {
         let found = fs::symlink_metadata(&self.0)?;
         if found.is_dir() && found.uid() == geteuid().as_raw() {
@@ -82,19 +83,19 @@ impl Register {
 impl Drop for Noted {
     fn drop(&mut self) {
         if let Err(error) = fs::remove_file(&self.0) {
-            tracing::info!(%error, "a child that is gone was not crossed out");
+            tracing::info!(%error, "could not remove the record of a child process");
         }
     }
 }
 
-/// Ends the group of a child that began at that time, from polite to certain.
+/// Ends the group of a child with that start time: SIGTERM, then SIGKILL.
 async fn end(child: Pid, noted: &str) -> io::Result<()> {
     for (signal, patience) in [(Signal::TERM, POLITE), (Signal::KILL, CERTAIN)] {
         if !is_left(child, noted) {
             return Ok(());
         }
-        tracing::info!(process = %child.as_raw_nonzero(), "a server of an earlier life is ended");
-        // No such group: everybody has left.
+        tracing::info!(process = %child.as_raw_nonzero(), "ending a server of a previous run");
+        // An error means that the group has no processes left.
         let _ = kill_process_group(child, signal);
         let until = Instant::now() + patience;
         while is_left(child, noted) && Instant::now() < until {
@@ -103,7 +104,7 @@ async fn end(child: Pid, noted: &str) -> io::Result<()> {
     }
     if is_left(child, noted) {
         Err(io::Error::other(format!(
-            "a server of an earlier life does not end: process {}",
+            "a server of a previous run does not end (process {}); kill it, then start again",
             child.as_raw_nonzero()
         )))
     } else {
@@ -111,8 +112,8 @@ async fn end(child: Pid, noted: &str) -> io::Result<()> {
     }
 }
 
-/// Whether anything is left of the group of a child that began at that time. The number of a group is nobody else's while it
-/// has members, so a group without its leader is the child's.
+/// Whether a process of the group of a child with that start time exists. A group id is not reused
+/// while the group has members, so a group without its leader is the child's.
 #[cfg(target_os = "linux")]
 fn is_left(child: Pid, noted: &str) -> bool {
     match began(child) {
@@ -129,7 +130,7 @@ fn is_left(child: Pid, noted: &str) -> bool {
     !noted.is_empty() && began(child).is_some_and(|now| now == noted)
 }
 
-/// When a process began, if it lives.
+/// The start time of a process, if it exists.
 #[cfg(target_os = "linux")]
 fn began(process: Pid) -> Option<String> {
     let stat = linux::stat(&process.as_raw_nonzero().to_string())?;
@@ -146,23 +147,23 @@ fn began(process: Pid) -> Option<String> {
     Some(text.trim().to_owned()).filter(|text| !text.is_empty())
 }
 
-/// What the kernel tells of processes.
+/// Process information from `/proc`.
 #[cfg(target_os = "linux")]
 mod linux {
     use std::fs;
 
     use rustix::process::Pid;
 
-    /// A process that lives.
+    /// A running process.
     pub(super) struct Stat {
         group: i32,
-        /// In ticks of the clock since the machine began.
+        /// In clock ticks since boot.
         pub(super) began: u64,
     }
 
     pub(super) fn stat(process: &str) -> Option<Stat> {
         let text = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
-        // The name of the program may hold anything, and ends with the last bracket.
+        // The program name can contain any character and ends with the last bracket.
         let (_, rest) = text.rsplit_once(") ")?;
         let fields: Vec<_> = rest.split(' ').collect();
         let gone = matches!(*fields.first()?, "Z" | "X");
@@ -173,7 +174,7 @@ mod linux {
         (!gone).then_some(stat)
     }
 
-    /// Tells one life of the machine from another.
+    /// The id of the current boot.
     pub(super) fn boot() -> String {
         let id = fs::read_to_string("/proc/sys/kernel/random/boot_id");
         id.unwrap_or_default().trim().to_owned()
@@ -192,13 +193,13 @@ mod linux {
     }
 }
 
-/// How long a server may take to leave when it is told to.
+/// How long to wait after SIGTERM.
 const POLITE: Duration = Duration::from_secs(2);
 
-/// How long the kernel may take to end one.
+/// How long to wait after SIGKILL.
 const CERTAIN: Duration = Duration::from_secs(10);
 
-/// How often is looked whether it is gone.
+/// How often to check whether a process is gone.
 const LOOK: Duration = Duration::from_millis(20);
 
 #[cfg(test)]

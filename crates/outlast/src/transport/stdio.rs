@@ -1,4 +1,4 @@
-//! A server on a pipe: one message a line, many requests at once (V1-STDIO-1, V1-STDIO-5).
+//! A server on a pipe: one message per line, concurrent requests (V1-STDIO-1, V1-STDIO-5).
 
 use std::io;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use crate::server::{
     stdio_request_meta,
 };
 
-/// Serves `front` on standard input and output until the input ends.
+/// Serves on standard input and output until the input ends.
 pub async fn serve(front: Arc<McpServer>) -> io::Result<()> {
     serve_on(
         front,
@@ -28,7 +28,8 @@ pub async fn serve(front: Arc<McpServer>) -> io::Result<()> {
     .await
 }
 
-/// Serves `front` on any pair of pipes until the input ends. Tasks go on; plain calls end with the pipe.
+/// Serves on any pair of pipes until the input ends. Tasks continue; calls without a task are
+/// cancelled.
 pub async fn serve_on(
     front: Arc<McpServer>,
     input: impl AsyncBufRead + Unpin,
@@ -37,10 +38,10 @@ pub async fn serve_on(
     serve_until(front, input, output, std::future::pending()).await
 }
 
-/// Serves `front` until the input ends or `closing` resolves.
+/// Serves until the input ends or `closing` resolves.
 ///
-/// When `closing` resolves, the peer gets [`notice::CLOSING`]. Requests that arrive until the peer closes its end are
-/// still read and answered, so that the peer knows which of its requests were received.
+/// When `closing` resolves, the peer gets [`notice::CLOSING`]. Requests that arrive until the peer
+/// closes its end are still answered, so that the peer knows which requests were received.
 pub async fn serve_until(
     front: Arc<McpServer>,
     input: impl AsyncBufRead + Unpin,
@@ -71,7 +72,7 @@ pub async fn serve_until(
             Ok(())
         }
     };
-    // Everything else ends with the pipe.
+    // Requests that are still running end with the pipe.
     drop(handling);
     session.streams.close();
     writing.await.map_err(io::Error::other)??;
@@ -96,7 +97,7 @@ async fn read_lines(
             .read_until(b'\n', &mut line)
             .await?;
         if read == 0 {
-            // Open subscriptions are told that they are over.
+            // Dropping `open` ends open subscriptions with a final message.
             drop(open);
             while listening.join_next().await.is_some() {}
             return Ok(());
@@ -136,7 +137,7 @@ async fn read_lines(
             }
             Ok(Message::Notification(notification)) => session.notification(&notification),
             Ok(Message::Response(response)) => session.handle_response(response).await,
-            // A broken answer is not answered.
+            // A malformed response gets no error.
             Err(malformed) if malformed.kind == MalformedKind::Response => {}
             Err(malformed) => {
                 let error = malformed.to_error().to_raw();
@@ -171,8 +172,8 @@ async fn write_lines(
     output.flush().await
 }
 
-/// How long a peer may take to close its end after it was told that the server closes.
+/// How long to wait until the peer closes its end.
 const LAST_REQUESTS: Duration = Duration::from_millis(500);
 
-/// How long answers may take that are ready when the server closes.
+/// How long running requests may take when the server closes.
 const LAST_ANSWERS: Duration = Duration::from_secs(1);

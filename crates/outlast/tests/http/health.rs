@@ -83,7 +83,7 @@ async fn a_server_is_ready_while_its_store_accepts_tasks() {
         (Health::Ready, None),
         (
             Health::NoSpace(reason()),
-            Some("the store has no room: the disk is full\n"),
+            Some("the store has no space: the disk is full\n"),
         ),
         (Health::Ready, None),
         (

@@ -1,4 +1,4 @@
-//! The forms of an answer: nothing, one JSON text, a stream of events.
+//! The bodies of an HTTP response: nothing, one JSON text, or a stream of events.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -14,20 +14,20 @@ use super::sse::Events;
 
 pub(super) type Answer = Response<Payload>;
 
-/// The body of an answer.
+/// The body of a response.
 pub(super) enum Payload {
-    /// One text, until it is sent.
+    /// A text, until it is sent.
     Text(Option<Bytes>),
     /// A stream.
     Events(Box<Events>),
 }
 
-/// 202: taken, and nothing more to say (V1-HTTP-6).
+/// 202: accepted, without a body (V1-HTTP-6).
 pub(super) fn accepted() -> Answer {
     empty(StatusCode::ACCEPTED)
 }
 
-/// Only a status.
+/// A status without a body.
 pub(super) fn empty(status: StatusCode) -> Answer {
     with_status(status, Payload::Text(None))
 }
@@ -37,7 +37,7 @@ pub(super) fn json(line: Arc<str>) -> Answer {
     text_of(StatusCode::OK, Bytes::from_owner(Line(line)))
 }
 
-/// One message as JSON, with a status of its own.
+/// One message as JSON, with a status.
 pub(super) fn text(status: StatusCode, line: String) -> Answer {
     text_of(status, line.into())
 }
@@ -48,7 +48,7 @@ pub(super) fn events(events: Events) -> Answer {
     let headers = answer.headers_mut();
     headers.insert(CONTENT_TYPE, EVENT_STREAM);
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
-    // Proxies that would collect events before they pass them on are asked not to.
+    // Asks proxies not to buffer events.
     headers.insert(ACCEL_BUFFERING, HeaderValue::from_static("no"));
     answer
 }

@@ -1,9 +1,10 @@
-//! The authority of a URL or a `Host` header: `name`, `name:port` or `[IPv6 address]:port`, and nothing else.
+//! The authority of a URL or a `Host` header: `name`, `name:port` or `[IPv6 address]:port`, and
+//! nothing else.
 
 use std::net::Ipv6Addr;
 
-/// The host in `authority`, without port and brackets. `None` if `authority` has any other form, such as one with user
-/// information: then two readers can disagree on which part is the host.
+/// The host in `authority`, without port and brackets. `None` if `authority` has any other form,
+/// such as one with user information, because parsers can disagree on which part is the host.
 pub(super) fn host(authority: &str) -> Option<&str> {
     let (host, port) = match authority.strip_prefix('[') {
         Some(rest) => {

@@ -1,7 +1,7 @@
-//! Bodies of requests while they arrive. All of them together take a limited number of bytes.
+//! Receives the bodies of requests. All unfinished bodies together have a size limit.
 //!
-//! The first bytes of each body are not counted, so ordinary requests are served while others send all that the limit
-//! allows. The number of connections bounds them.
+//! The first bytes of each body do not count, so ordinary requests are served while others use up
+//! the limit. The limit of connections bounds these bytes.
 
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -12,13 +12,13 @@ use hyper::body::{Body, Incoming};
 
 use super::refused::Refused;
 
-/// How many bytes of unfinished bodies there are, and may be.
+/// The size of all unfinished bodies, and its limit.
 pub(super) struct UnfinishedBodies {
     limit: usize,
     held: AtomicUsize,
 }
 
-/// The bytes that one unfinished body takes, until it is finished or given up.
+/// The counted bytes of one unfinished body, until it is complete or dropped.
 struct Held<'b> {
     bodies: &'b UnfinishedBodies,
     bytes: usize,
@@ -59,7 +59,7 @@ impl UnfinishedBodies {
                 return Err(Refused::TooLarge(limit));
             }
             held.grow(received.saturating_sub(UNCOUNTED_BYTES))?;
-            // One piece is the rule and is not copied.
+            // A body usually arrives in one piece, which is not copied.
             if first.is_empty() && all.is_empty() {
                 first = data;
             } else {
@@ -74,13 +74,13 @@ impl UnfinishedBodies {
 }
 
 impl Held<'_> {
-    /// Takes `bytes` in all, or refuses the body if there is no room.
+    /// Sets the counted bytes, or rejects the body if the limit is reached.
     fn grow(&mut self, bytes: usize) -> Result<(), Refused> {
         let more = bytes - self.bytes;
         if more == 0 {
             return Ok(());
         }
-        // Counted first and taken back by the drop, so that two bodies never share the last bytes.
+        // Add first, and subtract in drop, so that two bodies never use the same last bytes.
         self.bytes = bytes;
         let before = self.bodies.held.fetch_add(more, Ordering::Relaxed);
         if before + more > self.bodies.limit {
@@ -97,7 +97,7 @@ impl Drop for Held<'_> {
     }
 }
 
-/// How many bytes of each body are not counted.
+/// How many bytes of each body do not count.
 const UNCOUNTED_BYTES: usize = 64 << 10;
 
 #[cfg(test)]

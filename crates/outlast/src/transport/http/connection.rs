@@ -1,8 +1,8 @@
-//! One connection: served until it ends, falls silent for too long, or the server closes.
+//! One connection: it is served until it ends, is idle for too long, or the server closes.
 //!
-//! One timer a connection sees to clients that dribble their headers or say nothing at all; a timer for every
-//! request would cost as much as the request. A connection that takes bytes of a response is not silent, however slowly
-//! it takes them. Bytes that it sends do not count: a head that never ends must not keep it open.
+//! One timer per connection detects slow and idle clients; a timer per request would cost as much
+//! as the request. A connection that reads bytes of a response is not idle, however slowly it
+//! reads. Bytes that it sends do not count, so a head that never ends cannot keep it open.
 
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -30,34 +30,34 @@ use super::router::Router;
 use super::server::Phase;
 use crate::server::Caller;
 
-/// Those who must hear that the server closes.
+/// The open connections, which are woken when the server closes.
 #[derive(Default)]
 pub(super) struct Connections {
     wakers: Mutex<HashMap<usize, Waker>>,
     next: AtomicUsize,
 }
 
-/// Says that a connection has something to do, until it is dropped.
+/// Marks a connection as active until it is dropped.
 pub(super) struct Busy(Arc<Activity>);
 
-/// What a connection has done and has to do.
+/// The activity of a connection.
 struct Activity {
-    /// Who calls, where nobody says.
+    /// The caller of requests without a token.
     caller: Caller,
     begun: AtomicUsize,
     busy: AtomicUsize,
-    /// How often bytes of a response went out.
+    /// How often bytes of a response were written.
     writes: AtomicUsize,
 }
 
 impl Connections {
-    /// How many connections are served.
+    /// The number of open connections.
     pub(super) fn count(&self) -> usize {
         let wakers = self.wakers.lock();
         wakers.len()
     }
 
-    /// Makes every connection look up.
+    /// Wakes every connection so that it notices the shutdown.
     pub(super) fn wake(&self) {
         let wakers = self.wakers.lock();
         for waker in wakers.values() {
@@ -72,10 +72,10 @@ pub(super) async fn serve(
     stream: TcpStream,
     mut phase: watch::Receiver<Phase>,
 ) {
-    // Answers are small and somebody waits for each.
+    // Responses are small and must be sent at once.
     let _ = stream.set_nodelay(true);
-    // With large buffers a slow reader takes a megabyte before the next write, and looks silent until then. A
-    // connection that cannot be set up so is served all the same.
+    // With large buffers a slow reader takes a megabyte before the next write, and seems idle until
+    // then. An error here does not matter.
     #[cfg(target_os = "linux")]
     let _ = socket2::SockRef::from(&stream).set_tcp_notsent_lowat(MAX_UNSENT);
     let address = stream.peer_addr().map(|address| address.ip());
@@ -83,7 +83,7 @@ pub(super) async fn serve(
     let service = service_fn(|request: Request<Incoming>| {
         let (router, busy) = (router.clone(), activity.begin());
         let (head, mut body) = request.into_parts();
-        // Both in places of their own: the head goes from hand to hand, and hyper moves what it is given about.
+        // `Arc` and `Box`: the head is shared, and hyper moves the future.
         let head = Arc::new(head);
         Box::pin(async move { Ok::<_, Infallible>(router.answer(&head, &mut body, busy).await) })
     });
@@ -91,12 +91,12 @@ pub(super) async fn serve(
     let mut connection = pin!(
         http1::Builder::new()
             .max_buf_size(HEAD)
-            // Answers are small: one buffer is written faster than a list of two.
+            // Responses are small: one buffer is faster than a vectored write.
             .writev(false)
             .serve_connection(TokioIo::new(stream), service)
     );
     let mut tick = interval(router.options.patience / 2);
-    // After a pause of the whole process the client has its time again.
+    // After a pause of the whole process the client gets its full time again.
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut silence = Silence::default();
     let mut known = None;
@@ -122,7 +122,7 @@ pub(super) async fn serve(
     .await;
 }
 
-/// Answers one request on a connection that is not served because of `why`, and closes it.
+/// Answers one request on a connection that is rejected because of `why`, and closes it.
 pub(super) async fn turn_away(router: Arc<Router>, stream: TcpStream, why: String) {
     let service = service_fn(|request: Request<Incoming>| {
         let (router, why) = (router.clone(), why.clone());
@@ -133,7 +133,7 @@ pub(super) async fn turn_away(router: Arc<Router>, stream: TcpStream, why: Strin
         .keep_alive(false)
         .max_buf_size(HEAD)
         .serve_connection(TokioIo::new(stream), service);
-    // An error of the connection concerns its client only.
+    // A connection error concerns only its client.
     let _ = timeout(MAX_TURNING_AWAY, connection).await;
 }
 
@@ -159,7 +159,7 @@ impl Activity {
 }
 
 impl Busy {
-    /// Who calls, where nobody says: whoever is at the other end.
+    /// The caller of a request without a token: the address of the peer.
     pub(super) fn caller(&self) -> Caller {
         self.0.caller.clone()
     }
@@ -171,10 +171,10 @@ impl Drop for Busy {
     }
 }
 
-/// How long a connection has had nothing to do, in looks.
+/// How long a connection has been idle, in ticks.
 #[derive(Default)]
 struct Silence {
-    /// The requests that had begun and the writes that were done at the last look.
+    /// The number of requests and writes at the last tick.
     seen: (usize, usize),
     looks: u32,
 }
@@ -188,12 +188,12 @@ impl Silence {
             return false;
         }
         self.looks += 1;
-        // The first look is at once, and the second may be just after the last answer.
+        // The first tick is immediate, and the second may follow the last response closely.
         self.looks > 3
     }
 }
 
-/// A place in [`Connections`], until it is dropped.
+/// An entry in [`Connections`], until it is dropped.
 struct Known<'a>(&'a Connections, usize);
 
 impl<'a> Known<'a> {
@@ -212,15 +212,15 @@ impl Drop for Known<'_> {
     }
 }
 
-/// How many bytes of a response the system takes beyond those that it can send at once.
+/// How many unsent bytes of a response the kernel buffers.
 #[cfg(target_os = "linux")]
 const MAX_UNSENT: u32 = 64 << 10;
 
-/// The address of a caller that is gone already.
+/// The address of a caller that has disconnected already.
 const NOWHERE: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
 
-/// The most bytes of the head of a request.
+/// The maximum size of the head of a request.
 const HEAD: usize = 64 << 10;
 
-/// How long a client may take for its request on a connection that is not served.
+/// How long a rejected connection stays open.
 const MAX_TURNING_AWAY: Duration = Duration::from_secs(5);

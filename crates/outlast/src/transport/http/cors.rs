@@ -1,7 +1,7 @@
-//! Pages in a browser: what the browser must be told so that a page that may call us can.
+//! CORS: lets a browser page call the server if its origin is allowed.
 //!
-//! Whether a page may is the [`Guard`](super::guard::Guard)'s decision (V1-HTTP-2); here is only how the browser
-//! learns of it. There are no cookies here, so credentials are never allowed.
+//! The [`Guard`](super::guard::Guard) decides whether an origin is allowed (V1-HTTP-2); this module
+//! sends the headers. There are no cookies, so credentials are never allowed.
 
 use hyper::StatusCode;
 use hyper::header::{
@@ -12,7 +12,7 @@ use hyper::header::{
 
 use super::answer::{self, Answer};
 
-/// The answer to a browser that asks what a page may send. It asks without the page's token.
+/// The response to a preflight request, which has no token.
 pub(super) fn preflight(headers: &HeaderMap) -> Answer {
     let mut answer = answer::empty(StatusCode::NO_CONTENT);
     let told = answer.headers_mut();
@@ -25,7 +25,7 @@ pub(super) fn preflight(headers: &HeaderMap) -> Answer {
     answer
 }
 
-/// Lets the page at `origin`, which may call, read an answer.
+/// Adds the headers that let a page of an allowed origin read the response.
 pub(super) fn let_read(answer: &mut Answer, origin: HeaderValue) {
     let headers = answer.headers_mut();
     headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin);
@@ -33,11 +33,11 @@ pub(super) fn let_read(answer: &mut Answer, origin: HeaderValue) {
         ACCESS_CONTROL_EXPOSE_HEADERS,
         HeaderValue::from_static("mcp-session-id, mcp-protocol-version, www-authenticate"),
     );
-    // Whoever keeps answers must not give this one to another page.
+    // A cache must not give this response to another origin.
     headers.append(VARY, HeaderValue::from_static("origin"));
 }
 
-/// Those that MCP has, and of those that mirror parameters the ones that are asked for.
+/// The headers of MCP, and the requested headers that mirror parameters.
 fn allowed_headers(headers: &HeaderMap) -> HeaderValue {
     let asked = headers
         .get(ACCESS_CONTROL_REQUEST_HEADERS)
@@ -49,7 +49,7 @@ fn allowed_headers(headers: &HeaderMap) -> HeaderValue {
         .map(str::trim)
         .filter(|name| name.starts_with("mcp-param-"));
     let all: Vec<_> = HEADERS.into_iter().chain(mirrored).collect();
-    // What came as a header can go as one.
+    // The names come from a header value, so they are valid in one.
     HeaderValue::from_str(&all.join(", "))
         .unwrap_or_else(|_| HeaderValue::from_static("content-type"))
 }

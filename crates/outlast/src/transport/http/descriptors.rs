@@ -1,18 +1,19 @@
-//! File descriptors: the limit of the process, and how many of them connections may take.
+//! File descriptors: the limit of the process, and how many of them connections can use.
 //!
-//! Connections never take the descriptors that are reserved for the store, for the servers behind a gateway and for the
-//! rest of the process, so a flood of connections cannot keep a store from being opened or a task from being stored.
+//! Connections never use the descriptors that are reserved for the store, for the servers behind a
+//! gateway and for the rest of the process. So many connections cannot prevent that a task is
+//! stored.
 
 use std::fs::File;
 
 use rustix::io::Errno;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// Raises the soft limit of open files to the hard limit, which takes no privilege, and returns the limit that holds
-/// then. `None` means that there is none.
+/// Raises the soft limit of open files to the hard limit, which needs no privilege, and returns the
+/// new limit. `None` means no limit.
 ///
-/// For the start of a program that serves: a process usually starts with a soft limit of 1,024. Child processes inherit
-/// the limit.
+/// Call it at the start of a server program: a process usually starts with a soft limit of 1,024.
+/// Child processes inherit the limit.
 pub fn raise_open_file_limit() -> Option<u64> {
     let limit = getrlimit(Resource::Nofile);
     let raised = Rlimit {
@@ -22,12 +23,12 @@ pub fn raise_open_file_limit() -> Option<u64> {
     if limit.current != limit.maximum
         && let Err(error) = setrlimit(Resource::Nofile, raised)
     {
-        tracing::warn!(%error, limit = limit.current, "the limit of open files was not raised");
+        tracing::warn!(%error, limit = limit.current, "could not raise the limit of open files");
     }
     open_file_limit()
 }
 
-/// The most connections at once: `wanted`, or fewer if the limit of open files leaves less.
+/// The maximum of connections: `wanted`, or less if the limit of open files requires it.
 pub(super) fn max_connections(wanted: usize) -> usize {
     match open_file_limit() {
         Some(limit) => wanted.min(beside_reserve(limit)).max(1),
@@ -35,7 +36,7 @@ pub(super) fn max_connections(wanted: usize) -> usize {
     }
 }
 
-/// Why no file can be opened now, if that is so.
+/// Why no file can be opened now; `None` if one can.
 pub(super) fn exhausted() -> Option<String> {
     let error = File::open("/dev/null").err()?;
     let error = error.raw_os_error().map(Errno::from_raw_os_error);
@@ -43,7 +44,7 @@ pub(super) fn exhausted() -> Option<String> {
     match error? {
         Errno::MFILE => Some(format!("no file descriptor is free (limit: {limit})")),
         Errno::NFILE => Some("the system has no file descriptor left".to_owned()),
-        // A system without this file says nothing about descriptors.
+        // Other errors say nothing about descriptors.
         _ => None,
     }
 }

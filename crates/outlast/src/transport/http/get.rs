@@ -1,4 +1,4 @@
-//! GET: the client listens, in general or to the rest of a stream that broke.
+//! GET: opens the general stream, or resumes a stream.
 
 use hyper::header::HeaderMap;
 

@@ -1,4 +1,4 @@
-//! Who may come in, and in which words: Host, Origin, token, content type, accepted answers, version.
+//! Request admission: Host and Origin checks, bearer tokens, content negotiation, protocol version.
 
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
@@ -13,7 +13,7 @@ use super::authority;
 use super::options::{self, HttpOptions};
 use super::refused::Refused;
 
-/// Decides who may come in.
+/// Decides which requests are admitted.
 pub(super) struct Guard {
     /// Each principal and the hash of its token.
     tokens: Vec<(Owner, [u8; 32])>,
@@ -21,18 +21,18 @@ pub(super) struct Guard {
     hosts: Vec<String>,
 }
 
-/// Who sends a request: a principal, or nobody in particular.
+/// The sender of a request: a principal, or anonymous.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Identity(pub(super) Option<Owner>);
 
-/// The forms of answer that a caller takes.
+/// The content types that a caller accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Forms {
     pub(super) json: bool,
     pub(super) events: bool,
 }
 
-/// What the headers of a request say of the conversation that it belongs to.
+/// The headers that name session and protocol version.
 #[derive(Clone, Copy)]
 pub(super) struct Stated<'a> {
     session: Option<&'a HeaderValue>,
@@ -46,7 +46,7 @@ impl Guard {
             (owner, token.hash)
         });
         let mut hosts: Vec<_> = options.allowed_hosts.clone();
-        // Whoever binds one address means that address.
+        // A server that listens on one address is reached by that address.
         if !bound.ip().is_unspecified() {
             hosts.push(bound.ip().to_string());
         }
@@ -57,15 +57,16 @@ impl Guard {
         }
     }
 
-    /// Lets a request in, or says why not.
+    /// Admits a request, or rejects it.
     pub(super) fn admit(&self, uri: &hyper::Uri, headers: &HeaderMap) -> Result<Identity, Refused> {
         self.admit_place(uri, headers)?;
         self.caller(headers).map(Identity)
     }
 
-    /// Lets a request in by the name it was sent to and the page it comes from, whoever sends it.
+    /// Checks host and origin of a request, but not its token.
     pub(super) fn admit_place(&self, uri: &hyper::Uri, headers: &HeaderMap) -> Result<(), Refused> {
-        // More than one is refused even where the target of the request names the host: a proxy may read either.
+        // Two values are rejected even if the request target names the host: a proxy may use
+        // either.
         let stated = once(headers, HOST)?;
         let authority = match uri.authority() {
             Some(authority) => Some(authority.as_str()),
@@ -73,7 +74,8 @@ impl Guard {
         };
         let host = authority.and_then(authority::host);
         let host = host.ok_or(Refused::MalformedHost)?;
-        // A page whose name was bent to this address is told by the name it was reached under.
+        // DNS rebinding: a page that resolves its own name to this address is rejected by that
+        // name.
         if !self.is_ours(host) {
             return Err(Refused::Host);
         }
@@ -83,7 +85,7 @@ impl Guard {
         }
     }
 
-    /// Whether a page of that origin may call, and read what it is answered.
+    /// Whether a page of that origin can call the server and read responses.
     pub(super) fn may_read(&self, origin: &HeaderValue) -> bool {
         origin.to_str().is_ok_and(|origin| self.may_call(origin))
     }
@@ -115,7 +117,7 @@ impl Guard {
             .ok_or(Refused::NoToken)?;
         let hash = options::hash(token);
         let mut found = None;
-        // All are compared, each in full: the time taken says nothing.
+        // All tokens are compared in full, so that the time reveals nothing.
         for (owner, known) in &self.tokens {
             if known.ct_eq(&hash).into() {
                 found = Some(owner);
@@ -126,7 +128,7 @@ impl Guard {
 }
 
 impl Forms {
-    /// Reads `Accept`. Whoever says nothing takes anything.
+    /// Parses `Accept`. Without it, everything is accepted.
     pub(super) fn read(headers: &HeaderMap) -> Self {
         let mut said = false;
         let mut forms = Self {
@@ -135,7 +137,7 @@ impl Forms {
         };
         for value in headers.get_all(ACCEPT) {
             said = true;
-            // What clients are told to say needs no reading.
+            // The usual value needs no parsing.
             if value == BOTH {
                 (forms.json, forms.events) = (true, true);
                 continue;
@@ -167,7 +169,7 @@ impl<'a> Stated<'a> {
         }
     }
 
-    /// Whether the message is a modern one.
+    /// Whether the version is the modern one.
     pub(super) fn is_modern(self) -> bool {
         self.version.is_some_and(|stated| stated == version::MODERN)
     }
@@ -176,13 +178,13 @@ impl<'a> Stated<'a> {
         self.session.is_some()
     }
 
-    /// The name of the session.
+    /// The session id.
     pub(super) fn session(self) -> Result<&'a str, Refused> {
         let name = self.session.ok_or(Refused::NoSession)?;
         name.to_str().map_err(|_| Refused::UnknownSession)
     }
 
-    /// Checks that a request names one session, one version and one event at most.
+    /// Checks that the headers for session, version and last event are not repeated.
     pub(super) fn check_once(headers: &HeaderMap) -> Result<(), Refused> {
         match repeated(headers, |name| {
             [SESSION_ID, PROTOCOL_VERSION, LAST_EVENT_ID].contains(name)
@@ -192,7 +194,8 @@ impl<'a> Stated<'a> {
         }
     }
 
-    /// Checks the version that a request names; without one, that of its session holds (V1-HTTP-9, V1-HTTP-11).
+    /// Checks the version of a request; without one, that of its session counts (V1-HTTP-9,
+    /// V1-HTTP-11).
     pub(super) fn check_version(self) -> Result<(), Refused> {
         match self.version {
             None => Ok(()),
@@ -207,7 +210,8 @@ impl<'a> Stated<'a> {
     }
 }
 
-/// Checks that the body is JSON. That also keeps out forms of web pages, which are sent unasked.
+/// Checks the content type. This also rejects HTML forms, which a page can send without a
+/// preflight.
 pub(super) fn check_json(headers: &HeaderMap) -> Result<(), Refused> {
     let stated = once(headers, CONTENT_TYPE)?;
     let name = stated.map(|stated| media_type(stated.as_bytes()));
@@ -218,7 +222,7 @@ pub(super) fn check_json(headers: &HeaderMap) -> Result<(), Refused> {
     }
 }
 
-/// The name of a media type, without its parameters.
+/// A media type without its parameters.
 fn media_type(stated: &[u8]) -> &[u8] {
     let name = stated.split(|byte| *byte == b';').next();
     name.unwrap_or_default().trim_ascii()
@@ -231,7 +235,7 @@ fn bearer(value: &HeaderValue) -> Option<&[u8]> {
         .then(|| token.trim_ascii())
 }
 
-/// The value of a header that may be sent once.
+/// The value of a header that must not be repeated.
 fn once(headers: &HeaderMap, name: HeaderName) -> Result<Option<&HeaderValue>, Refused> {
     let mut values = headers.get_all(&name).iter();
     match (values.next(), values.next()) {
@@ -240,12 +244,12 @@ fn once(headers: &HeaderMap, name: HeaderName) -> Result<Option<&HeaderValue>, R
     }
 }
 
-/// A header that is sent more than once, of those that `is_single` names.
+/// A repeated header for which `is_single` is true.
 pub(super) fn repeated(
     headers: &HeaderMap,
     is_single: impl Fn(&HeaderName) -> bool,
 ) -> Option<&HeaderName> {
-    // Nearly every request has each header once, which the two counts show.
+    // The two counts are equal if no header is repeated, which is the usual case.
     if headers.len() == headers.keys_len() {
         return None;
     }
@@ -264,10 +268,10 @@ fn is_loopback(host: &str) -> bool {
     }
 }
 
-/// Both forms of answers, as nearly everybody writes it.
+/// The usual value of `Accept`.
 const BOTH: &str = "application/json, text/event-stream";
 
-// The names of the wire crate as hyper looks them up: without a pass over their letters.
+// The header names of the wire crate as hyper constants, which need no lower-casing.
 pub(super) const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
 pub(super) const PROTOCOL_VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
 pub(super) const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");

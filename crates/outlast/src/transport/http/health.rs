@@ -1,4 +1,4 @@
-//! Health checks beside the endpoints: `/healthz` says that the process runs, `/readyz` whether it takes new tasks.
+//! Health checks: `/healthz` says that the process runs, `/readyz` whether it accepts new tasks.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use super::descriptors;
 use super::router::{Page, Router};
 
 impl Router {
-    /// The page of a health check, if `path` is that of one.
+    /// The response of a health check, if `path` is one.
     pub(super) async fn health(&self, path: &str) -> Option<Page> {
         match path {
             "/healthz" => Some(line(200, "ok".to_owned())),
@@ -23,7 +23,7 @@ impl Router {
         }
     }
 
-    /// Why a new task would be refused now, if it would.
+    /// Why a new task would be rejected now; `None` if it would not.
     async fn not_ready(&self) -> Option<String> {
         let endpoint = self.endpoints.first()?;
         if endpoint.is_closing() {
@@ -38,40 +38,41 @@ impl Router {
         descriptors::exhausted()
     }
 
-    /// Why a connection is not served.
+    /// Why a connection is rejected.
     pub(super) fn no_connection(&self) -> String {
         format!("all {} connections are in use", self.max_connections)
     }
 }
 
-/// Why `engine` would refuse a new task now, if it would. The order is that in which a creation meets the reasons.
+/// Why `engine` would reject a new task now; `None` if it would not. The order is that of the
+/// checks at creation.
 async fn refusal(engine: &Engine) -> Option<String> {
     if let Some(why) = no_new_work(engine) {
         return Some(why);
     }
     match &*engine.store().health().borrow() {
         Health::Ready => {}
-        Health::NoSpace(reason) => return Some(format!("the store has no room: {reason}")),
+        Health::NoSpace(reason) => return Some(format!("the store has no space: {reason}")),
         Health::Down(reason) => return Some(format!("the store cannot be written: {reason}")),
         Health::Closed => return Some("the store is closed".to_owned()),
     }
     let quota = engine.policy().quota;
     match timeout(MAX_STORE_DELAY, engine.usage(&Owner::Local)).await {
         Ok(Ok(usage)) if usage.retained >= quota.retained => Some(format!(
-            "{} tasks are retained, the most allowed (setting `quota.retained`)",
+            "{} tasks are retained, which is the limit (setting `quota.retained`)",
             quota.retained
         )),
         Ok(Ok(usage)) if usage.open >= quota.open => Some(format!(
-            "{} tasks are running, the most allowed (setting `quota.open`)",
+            "{} tasks are running, which is the limit (setting `quota.open`)",
             quota.open
         )),
         Ok(Ok(_)) => None,
         Ok(Err(error)) => Some(error.to_string()),
-        Err(_) => Some("the store does not answer".to_owned()),
+        Err(_) => Some("the store does not respond".to_owned()),
     }
 }
 
-/// Why `engine` takes no new work in its phase: it starts or drains.
+/// Why `engine` accepts no new work in its phase: it starts or drains.
 pub(super) fn no_new_work(engine: &Engine) -> Option<String> {
     match engine.check_open() {
         Ok(()) => None,
@@ -90,8 +91,8 @@ fn line(status: u16, text: String) -> Page {
     }
 }
 
-/// The answer to new requests while the server drains.
+/// The error of new requests while the server drains.
 pub(super) const SHUTTING_DOWN: &str = "the server is shutting down";
 
-/// A store that takes longer is not ready.
+/// A store that responds later is not ready.
 const MAX_STORE_DELAY: Duration = Duration::from_secs(2);

@@ -1,8 +1,8 @@
-//! Wake-ups that a connection gives itself.
+//! Handles a future that wakes itself while it is polled.
 //!
-//! hyper wakes its own task whenever the reader of a body says that it is ready for more, which is in every request.
-//! The runtime takes a task that wakes itself for one that another thread could have: it wakes up a thread, and the
-//! connection moves there. So such a wake-up is taken here, as the wish to be polled again, at once.
+//! hyper wakes its own task in every request, when the reader of a body is ready for more. The
+//! runtime then schedules the task on another thread, and the connection moves there. Here such a
+//! wake-up only causes another poll at once.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use std::task::{Context, Poll, Wake, Waker};
 #[derive(Default)]
 pub(super) struct Inward(Option<Arc<Bell>>);
 
-/// Who is told of a wake-up.
+/// The waker that the future gets.
 struct Bell {
     state: AtomicU8,
     /// The task that polls.
@@ -37,12 +37,12 @@ impl Inward {
                 return polled;
             }
         }
-        // Others have their turn, too.
+        // Yield to other tasks.
         cx.waker().wake_by_ref();
         Poll::Pending
     }
 
-    /// The bell that wakes up `task`.
+    /// The waker that forwards to `task`.
     fn bell(&mut self, task: &Waker) -> Arc<Bell> {
         match &self.0 {
             Some(bell) if bell.task.will_wake(task) => bell.clone(),
@@ -72,14 +72,14 @@ impl Wake for Bell {
     }
 }
 
-/// Nobody polls: a wake-up goes to the task.
+/// The future is not being polled: a wake-up goes to the task.
 const RESTS: u8 = 0;
-/// Somebody polls, and will poll again if there is a wake-up.
+/// The future is being polled: a wake-up causes another poll.
 const POLLED: u8 = 1;
-/// There was one.
+/// The future woke itself while it was polled.
 const WOKEN: u8 = 2;
 
-/// How often a future is polled in a row.
+/// The maximum of consecutive polls.
 const AT_MOST: u32 = 8;
 
 #[cfg(test)]

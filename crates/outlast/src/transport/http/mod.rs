@@ -1,9 +1,10 @@
-//! Streamable HTTP: one endpoint, POST to speak; up to 2025-11-25 also GET to listen and DELETE to leave.
+//! Streamable HTTP as a server: POST sends a message; up to 2025-11-25 GET opens a stream and
+//! DELETE ends the session.
 //!
-//! Beside the endpoint are the health checks `/healthz` and `/readyz`, which need no token.
+//! The health checks `/healthz` and `/readyz` need no token.
 //!
-//! Bytes and headers only. What a message means, which sessions there are and on which stream a message travels is the
-//! business of `front`; here is which requests are admitted, and whether a response is JSON or a stream.
+//! This module decides which requests are admitted, and whether a response is JSON or a stream. The
+//! server side interprets messages, and owns sessions and streams.
 
 mod answer;
 mod authority;

@@ -1,7 +1,8 @@
-//! POST of a modern request: no session, headers that repeat the body, an answer by JSON or by a stream of its own.
+//! POST of a modern request: no session, headers that repeat the body, and a response by JSON or by
+//! its own stream.
 //!
-//! The work of a request lives in its answer: when the caller closes the connection both are dropped, and that is
-//! the cancellation (V2-HTTP-6).
+//! The response owns the work of a request. If the caller closes the connection, both are dropped,
+//! which is the cancellation (V2-HTTP-6).
 
 use std::sync::Arc;
 
@@ -22,7 +23,7 @@ use crate::server::{
     is_modern_only, missing_meta,
 };
 
-/// What a message says about itself, or `None` if it is a legacy one (V2-ERA-8, V2-ERA-13, A3-8).
+/// The `_meta` of a modern request; `None` for a legacy message (V2-ERA-8, V2-ERA-13, A3-8).
 pub(super) fn said(
     message: &Message<'_>,
     stated: Stated<'_>,
@@ -84,15 +85,15 @@ impl Endpoint {
     }
 }
 
-/// Checks the headers that repeat the body, and that each is sent once (V2-HH-2, V2-HH-3, V2-PARAM-5). The version comes first: whether it is served is
-/// judged later.
+/// Checks the headers that repeat the body, and that each is sent once (V2-HH-2, V2-HH-3,
+/// V2-PARAM-5). A version mismatch is reported before an unsupported version.
 fn check_headers(
     request: &envelope::Request<'_>,
     said: &RequestMeta,
     all: &HeaderMap,
     on_missing: OnMissingName,
 ) -> Result<(), ErrorObject> {
-    // One reader may take the first value and another the last.
+    // Parsers disagree on which value of a repeated header counts.
     if let Some(name) = repeated(all, repeats_the_body) {
         let why = format!("header `{name}` is sent more than once");
         return Err(codes::header_mismatch(why));

@@ -1,4 +1,4 @@
-//! Where an HTTP server listens, whom it lets in, and what it puts up with.
+//! The options of an HTTP server: address, access and limits.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::num::NonZeroU32;
@@ -7,55 +7,58 @@ use std::time::Duration;
 use outlast_wire::headers::OnMissingName;
 use sha2::{Digest, Sha256};
 
-/// How an HTTP server is set up. The default listens on loopback, on a free port, without tokens.
+/// The options of an HTTP server. The default listens on loopback, on a free port, without tokens.
 #[derive(Clone, Debug)]
 pub struct HttpOptions {
-    /// Where it listens.
+    /// The address to listen on.
     pub bind: SocketAddr,
     /// The path of the endpoint.
     pub path: String,
-    /// Who may come in, and under which name. Without any, everybody who reaches the address may, and
-    /// each session is an owner of its own.
+    /// The accepted tokens and their principals. Without tokens every caller is admitted, and each
+    /// session is a separate owner.
     pub tokens: Vec<Token>,
-    /// Web pages that may call besides those of this machine, such as `https://example.com`.
+    /// Allowed origins of web pages, such as `https://example.com`. Loopback origins are always
+    /// allowed.
     pub allowed_origins: Vec<String>,
-    /// Names under which this server is known besides those of loopback, without a port.
+    /// Allowed host names, without a port. Loopback names are always allowed.
     pub allowed_hosts: Vec<String>,
-    /// What becomes of a modern task method whose header does not name the task.
+    /// What to do with a modern task method whose headers do not name the task.
     pub task_names: OnMissingName,
-    /// How long a session without requests, streams and tasks is kept, unless its place is needed.
+    /// How long a session without requests, streams and tasks is retained, unless its slot is
+    /// needed.
     pub idle: Duration,
-    /// The most sessions at once. The one that is idle for longest makes room; one with an open request, stream or task
-    /// never does.
+    /// The maximum of sessions. A new session replaces the one that is idle for longest; a session
+    /// with an open request, stream or task is never replaced.
     pub sessions: usize,
-    /// The most sessions of one principal, and of one address without tokens.
+    /// The maximum of sessions of one principal, or of one address without tokens.
     pub sessions_per_owner: usize,
-    /// The most requests and streams of one session that are open at once.
+    /// The maximum of open requests and streams of one session.
     pub streams: usize,
-    /// The most connections at once, if the limit of open files allows them: a quarter of it, at least 40, is kept for
-    /// the store and other files. More get health checks and 503.
+    /// The maximum of connections. A quarter of the limit of open files, at least 40, is reserved
+    /// for the store and other files, which can reduce this value. Further connections get health
+    /// checks and 503.
     pub connections: usize,
-    /// The most bytes of requests that have not arrived in full, of all connections together. The first 64 KiB of each
-    /// are not counted.
+    /// The maximum size of all unfinished request bodies together. The first 64 KiB of each do not
+    /// count.
     pub body_bytes: usize,
-    /// The most requests per second of one principal, and of one address without tokens. After a quiet time twice as
-    /// many are taken at once. `None`: any number.
+    /// The maximum of requests per second of one principal, or of one address without tokens. An
+    /// idle caller can send twice as many at once. `None`: no limit.
     pub requests_per_second: Option<NonZeroU32>,
-    /// How long a client may take for the head of a request, for its body, and between two requests, and how long it may
-    /// take no byte of a response.
+    /// The timeout for the head of a request, for its body, between two requests, and for a client
+    /// that reads no byte of a response.
     pub patience: Duration,
-    /// How often a silent stream shows that it lives.
+    /// The interval of keep-alive comments on an idle stream.
     pub keep_alive: Duration,
-    /// After how long the caller of a tool is answered by a stream, so that the connection is seen to live.
+    /// After how long a tool call is answered by a stream, which keeps the connection alive.
     pub hold: Duration,
-    /// After how long a stream is closed in the middle; its client comes back for the rest when it was told to.
-    /// For machines in between that cut long connections off. `None`: a stream goes on as long as it must.
+    /// After how long a stream is closed before its end; its client reconnects to get the rest. For
+    /// proxies that cut off long connections. `None`: no limit.
     pub longest_stream: Option<Duration>,
-    /// How long open requests may go on when the server is shut down.
+    /// How long open requests may continue when the server is shut down.
     pub drain: Duration,
 }
 
-/// A secret that lets a caller in under a name. Only its hash is kept.
+/// A bearer token and its principal. Only the hash is stored.
 #[derive(Clone)]
 pub struct Token {
     pub(super) name: String,

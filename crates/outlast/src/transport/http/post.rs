@@ -1,4 +1,4 @@
-//! POST: one message from the client, answered by 202, by JSON or by a stream.
+//! POST: one message from the client, answered by 202, JSON or a stream.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -41,7 +41,7 @@ impl Endpoint {
         if !stated.is_modern() {
             Stated::check_once(&head.headers)?;
         }
-        // A stranger's body is not even read. A3-7: a modern request belongs to no session.
+        // Check the session before the body is read. A3-7: a modern request has no session.
         let entry = if stated.names_session() && !stated.is_modern() {
             Some(self.session(&caller, stated).await?)
         } else {
@@ -63,7 +63,8 @@ impl Endpoint {
             (None, Message::Notification(_)) if stated.is_modern() => Ok(answer::accepted()),
             (Some(entry), Message::Request(request)) => {
                 let permit = self.sessions.permit(&entry).ok_or(Refused::Streams)?;
-                // Only a tool takes long without a message; `tasks/result` opens its stream at once.
+                // Only a tool call can take long without a message; `tasks/result` opens its stream
+                // at once.
                 let hold = (request.method == tool::CALL).then_some(self.options.hold);
                 let handling = entry.session.handle(request, Some(head.clone()));
                 let open = Open::of_session(permit, busy);
@@ -89,7 +90,7 @@ impl Endpoint {
         }
     }
 
-    /// The session that a request names.
+    /// The session of a request.
     pub(super) async fn session(
         &self,
         caller: &Identity,
@@ -104,7 +105,7 @@ impl Endpoint {
             .ok_or(Refused::UnknownSession)
     }
 
-    /// A request that opens a session: stored, then answered.
+    /// Opens a session: it is stored before the response is sent.
     async fn initialize(
         &self,
         caller: &Identity,
@@ -114,7 +115,7 @@ impl Endpoint {
     ) -> Result<Answer, Refused> {
         let id = request.id.clone();
         let visitor = busy.caller();
-        // Without a token every session is an owner of its own: they count for the address.
+        // Without a token every session is a separate owner, so the limit counts the address.
         let counts_for = caller.0.as_ref().unwrap_or_else(|| visitor.owner());
         let room = self.sessions.table().reserve(counts_for).await;
         let room = room.map_err(|full| Refused::Sessions(id.clone(), full))?;
@@ -122,7 +123,7 @@ impl Endpoint {
         let mut handling = session.handle(request, Some(head.clone()));
         let reply = match handling.response().await {
             Response::Immediate(reply) => reply,
-            // Only another method, put there by a filter, has anything to send first.
+            // Middleware can change the method; only then messages precede the reply.
             Response::Stream(_) => Reply::Nothing,
         };
         let answer = reply_alone(&id, &reply, session_status);
@@ -140,8 +141,9 @@ impl Endpoint {
         Ok(answer)
     }
 
-    /// Answers a request: by JSON if nothing precedes the reply, else by a stream (V1-HTTP-7). A request that takes longer
-    /// than `hold` is answered by a stream, too: it shows that the connection lives.
+    /// Responds to a request: by JSON if nothing precedes the reply, else by a stream (V1-HTTP-7).
+    /// A request that takes longer than `hold` gets a stream, too, which keeps the connection
+    /// alive.
     pub(super) async fn respond(
         &self,
         mut handling: ActiveRequest,
@@ -166,14 +168,14 @@ impl Endpoint {
         };
         drop(handling);
         if !forms.events {
-            // The client never sees the other messages.
+            // This client does not accept streams, so the other messages are dropped.
             let last = stream.last().await;
             return last.map_or_else(answer::accepted, answer::json);
         }
         answer::events(self.events(stream, 0, open))
     }
 
-    /// `stream` as server-sent events, after the position that the client has seen.
+    /// `stream` as server-sent events, after the last position that the client has received.
     pub(super) fn events(&self, stream: MessageStream, seen: u64, open: Open) -> Events {
         let events = Events::new(self.life, stream, seen, self.options.keep_alive, open);
         match self.options.longest_stream {
@@ -207,7 +209,8 @@ impl Endpoint {
     }
 }
 
-/// Whether a request is about a task that exists, or leads to one and needs no work itself: it is served to the end.
+/// Whether a request concerns existing tasks, or is needed for such a request: it is served until
+/// the end of the shutdown.
 fn is_served_while_draining(method: &str) -> bool {
     method.starts_with("tasks/")
         || [v1::method::INITIALIZE, DISCOVER, method::PING].contains(&method)

@@ -1,7 +1,7 @@
-//! How many requests per second one caller may send: a principal, or an address without a token.
+//! Limits the requests per second of a caller: a principal, or an address without a token.
 //!
-//! Requests that are refused because of their token, host or origin count for the address, so that nobody can guess
-//! tokens without end.
+//! Requests that are rejected because of their token, host or origin count for the address, so that
+//! tokens cannot be guessed.
 
 use std::num::NonZeroU32;
 use std::time::Duration;
@@ -12,9 +12,9 @@ use outlast_engine::Owner;
 
 use super::refused::Refused;
 
-/// The rate of requests of each caller.
+/// The request rate of each caller.
 pub(super) struct RequestRate {
-    /// None: there is no limit.
+    /// `None`: no limit.
     limit: Option<Limit>,
 }
 
@@ -37,14 +37,14 @@ impl RequestRate {
         Self { limit }
     }
 
-    /// Counts a request of `caller`, or refuses it.
+    /// Counts a request of `caller`, or rejects it.
     pub(super) fn admit(&self, caller: &Owner) -> Result<(), Refused> {
         let Some(limit) = &self.limit else {
             return Ok(());
         };
         limit.callers.check_key(caller).map_err(|until| {
             let wait = until.wait_time_from(limit.clock.now());
-            // Whole seconds, rounded up: the header knows nothing smaller.
+            // Rounded up, because the header has whole seconds.
             let seconds = wait.as_secs() + 1;
             Refused::Rate {
                 per_second: limit.per_second,
@@ -53,7 +53,7 @@ impl RequestRate {
         })
     }
 
-    /// Forgets callers that have been quiet, from time to time.
+    /// Removes idle callers periodically.
     pub(super) async fn keep_small(&self) {
         loop {
             tokio::time::sleep(QUIET).await;
@@ -65,10 +65,10 @@ impl RequestRate {
     }
 }
 
-/// For how many seconds' worth of requests a caller that was quiet may send at once.
+/// How many seconds' worth of requests an idle caller can send at once.
 const BURST_SECONDS: NonZeroU32 = NonZeroU32::new(2).expect("two is not zero");
 
-/// How often quiet callers are forgotten.
+/// How often idle callers are removed.
 const QUIET: Duration = Duration::from_secs(60);
 
 #[cfg(test)]
@@ -82,7 +82,7 @@ mod tests {
         for _ in 0..10 {
             assert!(rate.admit(&ada).is_ok());
         }
-        // A test on a slow machine may have earned one more meanwhile, but not many.
+        // On a slow machine a few more may be admitted meanwhile.
         let refused = (0..100).find_map(|_| rate.admit(&ada).err());
         let Some(Refused::Rate {
             per_second,

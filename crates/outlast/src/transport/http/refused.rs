@@ -1,4 +1,4 @@
-//! Why a request is not taken, and the status that says so. The only place where the two meet.
+//! Why a request is rejected, and the HTTP response for it.
 
 use std::num::NonZeroU32;
 
@@ -12,56 +12,56 @@ use super::answer::{self, Answer};
 use crate::log_limit::LogLimit;
 use crate::server::SessionLimitReached;
 
-/// Why a request is not taken.
+/// Why a request is rejected.
 #[derive(Debug)]
 pub(super) enum Refused {
-    /// The name that it was sent to is missing or malformed.
+    /// The host is missing or malformed.
     MalformedHost,
-    /// A header that has one value is sent more than once.
+    /// A header that must not be repeated is repeated.
     Repeated(HeaderName),
-    /// It came to a name that is not ours: somebody may have bent the name of a page to this address.
+    /// The host is not allowed, as in DNS rebinding.
     Host,
-    /// A web page sent it that may not (V1-HTTP-2).
+    /// The origin is not allowed (V1-HTTP-2).
     Origin,
-    /// It carries no token.
+    /// The token is missing.
     NoToken,
-    /// It carries a token that nobody has.
+    /// The token is unknown.
     BadToken,
-    /// The endpoint is elsewhere.
+    /// The path does not exist.
     Path,
-    /// The endpoint has no such method; these are allowed.
+    /// The HTTP method is not allowed; these are.
     Method(&'static str),
-    /// The body is not said to be JSON.
+    /// The content type is not JSON.
     NotJson,
-    /// The caller takes no form of answer that there is.
+    /// The caller accepts neither JSON nor a stream.
     NotAcceptable,
-    /// It names a version that is not spoken here (V1-HTTP-9).
+    /// The protocol version is not supported (V1-HTTP-9).
     Version,
-    /// It belongs to no session (V1-SESS-3).
+    /// It names no session (V1-SESS-3).
     NoSession,
-    /// It belongs to a session that is not there, or is not the caller's (V1-SESS-4, V1-SESS-7).
+    /// The session does not exist, or has another owner (V1-SESS-4, V1-SESS-7).
     UnknownSession,
     /// The body is larger than the limit.
     TooLarge(usize),
-    /// The body did not arrive in time, or broke off.
+    /// The body did not arrive in time, or is incomplete.
     Broken,
-    /// The body is no message.
+    /// The body is not a valid message.
     Malformed(Malformed),
-    /// It is a modern request that cannot be served (V2-CODE-4).
+    /// A modern request is invalid (V2-CODE-4).
     Modern(Id, ErrorObject),
-    /// There is no room for another session.
+    /// A limit of sessions is reached.
     Sessions(Id, SessionLimitReached),
-    /// Unfinished bodies take so many bytes, the most allowed.
+    /// The limit of unfinished bodies is reached.
     Bodies(usize),
-    /// The caller sends more requests per second than it may.
+    /// The request rate of the caller is too high.
     Rate {
         per_second: NonZeroU32,
-        /// When it may try again.
+        /// After how many seconds it can try again.
         seconds: u64,
     },
-    /// The session has too much open.
+    /// The session has too many open requests and streams.
     Streams,
-    /// The store cannot keep the session now.
+    /// The session cannot be stored, or no new work is accepted.
     Unavailable(Option<Id>, String),
 }
 
@@ -75,7 +75,7 @@ impl Refused {
                 status = status.as_u16(),
                 why = self.word(),
                 left_out,
-                "a request is refused"
+                "request rejected"
             );
         });
         let mut answer = answer::text(status, self.line());
@@ -85,7 +85,7 @@ impl Refused {
         answer
     }
 
-    /// Why, for a log: nothing that the caller wrote.
+    /// The reason for a log, without text from the caller.
     fn word(&self) -> &'static str {
         match self {
             Self::MalformedHost => "malformed host",
@@ -102,7 +102,7 @@ impl Refused {
             Self::NoSession => "no session",
             Self::UnknownSession => "unknown session",
             Self::TooLarge(_) => "too large",
-            Self::Broken => "broke off",
+            Self::Broken => "incomplete body",
             Self::Malformed(_) => "malformed",
             Self::Modern(..) => "headers or _meta",
             Self::Sessions(..) => "too many sessions",
@@ -146,7 +146,7 @@ impl Refused {
             Self::NoToken => (WWW_AUTHENTICATE, "Bearer"),
             Self::BadToken => (WWW_AUTHENTICATE, "Bearer error=\"invalid_token\""),
             Self::Method(allowed) => (ALLOW, *allowed),
-            // What is left of the body is not read.
+            // The rest of the body is not read.
             Self::TooLarge(_) | Self::Broken => (CONNECTION, "close"),
             Self::Streams | Self::Sessions(..) | Self::Bodies(_) | Self::Unavailable(..) => {
                 (RETRY_AFTER, "1")
@@ -167,18 +167,18 @@ impl Refused {
                 let why = format!("header `{name}` is sent more than once");
                 (None, codes::header_mismatch(why))
             }
-            Self::Host => (None, said("this server is not known under that name")),
-            Self::Origin => (None, said("requests from that origin are not taken")),
-            Self::NoToken => (None, said("a bearer token is needed")),
-            Self::BadToken => (None, said("the bearer token is not known")),
-            Self::Path => (None, said("there is nothing under this path")),
+            Self::Host => (None, said("the host is not allowed; add it to the allowed hosts")),
+            Self::Origin => (None, said("the origin is not allowed; add it to the allowed origins")),
+            Self::NoToken => (None, said("a bearer token is required")),
+            Self::BadToken => (None, said("the bearer token is unknown")),
+            Self::Path => (None, said("this path does not exist")),
             Self::Method(allowed) => {
-                let why = format!("this method is not allowed here; allowed are {allowed}");
+                let why = format!("this HTTP method is not allowed; use one of {allowed}");
                 (None, codes::invalid_request(why))
             }
             Self::NotJson => (None, said("the content type must be application/json")),
             Self::NotAcceptable => {
-                let why = "answers are application/json or text/event-stream";
+                let why = "the Accept header must allow application/json or text/event-stream";
                 (None, said(why))
             }
             Self::Version => (None, said("the protocol version is not supported")),
@@ -188,10 +188,10 @@ impl Refused {
                 let why = format!("the body has more than {limit} bytes");
                 (None, codes::invalid_request(why))
             }
-            Self::Broken => (None, said("the body did not arrive")),
+            Self::Broken => (None, said("the body did not arrive in full")),
             Self::Malformed(malformed) => {
                 let error = malformed.to_error();
-                // The id of an answer is one of ours.
+                // The id of a response is one of ours.
                 let id = malformed
                     .id
                     .filter(|_| malformed.kind == MalformedKind::Request);
@@ -200,20 +200,20 @@ impl Refused {
             Self::Modern(id, error) => (Some(id), error),
             Self::Sessions(id, SessionLimitReached::Owner(limit)) => {
                 let why = format!(
-                    "this caller has {limit} sessions in use, the most allowed (setting `sessions_per_owner`); \
+                    "this caller has {limit} sessions in use, which is the limit (setting `sessions_per_owner`); \
                      end one with DELETE"
                 );
                 (Some(id), codes::internal(why))
             }
             Self::Sessions(id, SessionLimitReached::All(limit)) => {
                 let why = format!(
-                    "{limit} sessions are in use, the most allowed (setting `sessions`); try again later"
+                    "{limit} sessions are in use, which is the limit (setting `sessions`); try again later"
                 );
                 (Some(id), codes::internal(why))
             }
             Self::Bodies(limit) => {
                 let why = format!(
-                    "unfinished requests take {limit} bytes, the most allowed (setting `body_bytes`); \
+                    "unfinished requests have {limit} bytes, which is the limit (setting `body_bytes`); \
                      try again later"
                 );
                 (None, codes::internal(why))
@@ -223,13 +223,13 @@ impl Refused {
                 seconds,
             } => {
                 let why = format!(
-                    "this caller sends more than {per_second} requests per second, the most allowed \
+                    "this caller sends more than {per_second} requests per second, which is the limit \
                      (setting `requests_per_second`); try again after {seconds} s"
                 );
                 (None, codes::internal(why))
             }
             Self::Streams => {
-                let why = "the session has too many requests and streams open";
+                let why = "the session has too many open requests and streams; close one and try again";
                 (None, codes::internal(why))
             }
             Self::Unavailable(id, why) => (id, codes::internal(why)),

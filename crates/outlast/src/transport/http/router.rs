@@ -1,4 +1,4 @@
-//! The router: what a server has at which path. Endpoints, one for each front, and plain pages next to them.
+//! Maps paths to endpoints, one for each MCP server, and to plain pages.
 
 use std::sync::Arc;
 
@@ -19,7 +19,8 @@ use super::refused::Refused;
 use super::server::Endpoint;
 use crate::server::HttpParts;
 
-/// Answers plain GETs beside the endpoints and the health checks, such as metrics. They need no token.
+/// Serves plain GETs next to the endpoints and the health checks, such as metrics. They need no
+/// token.
 #[async_trait]
 pub trait Pages: Send + Sync + 'static {
     /// The page at `path`, if there is one.
@@ -31,13 +32,13 @@ pub trait Pages: Send + Sync + 'static {
 pub struct Page {
     /// The HTTP status.
     pub status: u16,
-    /// What sort of text it is.
+    /// The content type.
     pub content_type: &'static str,
     /// The text.
     pub body: String,
 }
 
-/// Everything that a server has, and the way of a request to it.
+/// Everything that an HTTP server serves.
 pub(super) struct Router {
     pub(super) guard: Guard,
     pub(super) endpoints: Vec<Arc<Endpoint>>,
@@ -45,13 +46,13 @@ pub(super) struct Router {
     pub(super) connections: Connections,
     pub(super) bodies: Arc<UnfinishedBodies>,
     pub(super) rate: RequestRate,
-    /// More are not served: they get health checks and 503.
+    /// Further connections get health checks and 503.
     pub(super) max_connections: usize,
     pub(super) options: HttpOptions,
 }
 
 impl Router {
-    /// Answers one request, in whatever way.
+    /// Answers one request.
     pub(super) async fn answer(
         &self,
         head: &Arc<HttpParts>,
@@ -95,7 +96,7 @@ impl Router {
             _ => visitor.owner(),
         })?;
         let caller = admitted?;
-        // Only a caller that is admitted learns which paths there are.
+        // Only an admitted caller can find out which paths exist.
         let endpoint = endpoint.ok_or(Refused::Path)?;
         let Some(caller) = caller else {
             return Ok(cors::preflight(headers));
@@ -111,8 +112,8 @@ impl Router {
         }
     }
 
-    /// Answers one request on a connection that is not served, because of `why`: health checks as ever, everything else
-    /// by 503.
+    /// Answers one request on a rejected connection: health checks as usual, everything else by
+    /// 503.
     pub(super) async fn turn_away(
         &self,
         head: &HttpParts,
@@ -122,7 +123,7 @@ impl Router {
         if let Some(page) = self.page(head).await {
             return page;
         }
-        // A client that is still sending when the connection closes may not see the answer.
+        // A client that is still sending when the connection closes may not get the response.
         let body = self.bodies.collect(body, MAX_TURNED_AWAY_BYTES).await;
         let id = body
             .ok()
@@ -133,7 +134,7 @@ impl Router {
         Refused::Unavailable(id, why).answer()
     }
 
-    /// A health check, or a page of the server's own.
+    /// A health check, or another page.
     async fn page(&self, head: &HttpParts) -> Option<Answer> {
         if !matches!(head.method, Method::GET | Method::HEAD) {
             return None;
@@ -144,7 +145,7 @@ impl Router {
             (None, Some(pages)) => pages.page(path).await?,
             (None, None) => return None,
         };
-        // A web page that reached this address under another name (DNS rebinding) learns nothing.
+        // DNS rebinding: a page of another host gets no information.
         if let Err(refused) = self.guard.admit_place(&head.uri, &head.headers) {
             return Some(refused.answer());
         }
@@ -156,11 +157,11 @@ impl Router {
     }
 }
 
-/// The methods of the endpoint for a client that speaks the modern era.
+/// The HTTP methods for a modern client.
 const MODERN_METHODS: &str = "POST, OPTIONS";
 
-/// The methods of the endpoint for every other client.
+/// The HTTP methods for a legacy client.
 const LEGACY_METHODS: &str = "GET, POST, DELETE, OPTIONS";
 
-/// The most bytes of a request that is not served.
+/// The maximum size of a request on a rejected connection.
 const MAX_TURNED_AWAY_BYTES: usize = 64 << 10;

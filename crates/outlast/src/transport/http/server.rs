@@ -1,4 +1,4 @@
-//! The endpoint and the loop that accepts connections.
+//! The HTTP server: its endpoints, and the loop that accepts connections.
 
 use std::collections::VecDeque;
 use std::io;
@@ -23,7 +23,7 @@ use super::router::{Pages, Router};
 use super::sse::Life;
 use crate::server::{McpServer, SessionLimits, SessionTable, Sessions};
 
-/// A server that listens. It ends when it is shut down or dropped.
+/// A listening server. It ends when it is shut down or dropped.
 pub struct HttpServer {
     address: SocketAddr,
     path: String,
@@ -31,13 +31,13 @@ pub struct HttpServer {
     accepting: JoinHandle<()>,
 }
 
-/// Serves `front` over HTTP until the server is shut down or dropped.
+/// Serves one MCP server over HTTP until the HTTP server is shut down or dropped.
 pub async fn serve(front: Arc<McpServer>, options: HttpOptions) -> io::Result<HttpServer> {
     let path = options.path.clone();
     serve_all(vec![(path, front)], None, options).await
 }
 
-/// The same for several fronts of one engine, each at a path of its own, and for pages beside them.
+/// Serves several MCP servers of one engine, each at its own path, and `pages` next to them.
 pub async fn serve_all(
     fronts: Vec<(String, Arc<McpServer>)>,
     pages: Option<Arc<dyn Pages>>,
@@ -93,20 +93,20 @@ pub async fn serve_all(
 }
 
 impl HttpServer {
-    /// Where it listens.
+    /// The address that it listens on.
     pub fn local_addr(&self) -> SocketAddr {
         self.address
     }
 
-    /// The address of the endpoint, for clients on this machine.
+    /// The URL of the endpoint for clients on this machine.
     pub fn url(&self) -> String {
         self.url_of(&self.path)
     }
 
-    /// The address of whatever is at `path`, for clients on this machine.
+    /// The URL of `path` for clients on this machine.
     pub fn url_of(&self, path: &str) -> String {
         let mut address = self.address;
-        // A server that listens on every address is reached at the loopback one.
+        // A server that listens on all addresses is reached on loopback.
         match address.ip() {
             IpAddr::V4(ip) if ip.is_unspecified() => address.set_ip(Ipv4Addr::LOCALHOST.into()),
             IpAddr::V6(ip) if ip.is_unspecified() => address.set_ip(Ipv6Addr::LOCALHOST.into()),
@@ -115,26 +115,27 @@ impl HttpServer {
         format!("http://{address}{path}")
     }
 
-    /// Lets open requests finish for a while and ends. Meanwhile new connections get health checks and 503; clients come
-    /// back for the rest of their streams.
+    /// Waits a limited time for open requests, and ends. Meanwhile new connections get health checks and
+    /// 503. Clients can resume their streams after a restart.
     ///
-    /// An engine that shuts down before this is called refuses new requests and serves those about its tasks.
+    /// An engine that shuts down before this call rejects new requests and serves those about its
+    /// tasks.
     pub async fn shutdown(self) {
         let _ = self.stop.send(());
         if let Err(error) = self.accepting.await {
-            tracing::warn!(%error, "the server did not end well");
+            tracing::warn!(%error, "the accept loop of the HTTP server failed");
         }
     }
 }
 
-/// How a server stands towards requests.
+/// Whether a server accepts requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
     Open,
     Closing,
 }
 
-/// What every request needs.
+/// One MCP server at one path.
 pub(super) struct Endpoint {
     pub(super) path: String,
     pub(super) sessions: Sessions,
@@ -145,18 +146,18 @@ pub(super) struct Endpoint {
 }
 
 impl Endpoint {
-    /// Whether the server closes.
+    /// Whether the server is closing.
     pub(super) fn is_closing(&self) -> bool {
         *self.phase.borrow() == Phase::Closing
     }
 
-    /// Resolves when the server closes, or is gone.
+    /// Resolves when the server closes or is dropped.
     pub(super) fn closing(&self) -> impl Future<Output = ()> + Send + 'static {
         closed(self.phase.clone())
     }
 }
 
-/// Resolves when the server closes, or is gone.
+/// Resolves when the server closes or is dropped.
 pub(super) async fn closed(mut phase: watch::Receiver<Phase>) {
     let _ = phase.wait_for(|phase| *phase == Phase::Closing).await;
 }
@@ -187,7 +188,7 @@ async fn accept(
         tokio::select! {
             told = &mut stopped => match told {
                 Ok(()) => break,
-                // The handle was dropped: so is everything else.
+                // The handle was dropped.
                 Err(_) => return,
             },
             Some(_) = open.join_next() => {}
@@ -215,18 +216,18 @@ async fn accept(
     }
 }
 
-/// The connections that arrive, and those that are not served. Dropping this closes both.
+/// The listener, and the rejected connections. Dropping it closes both.
 struct Incomings {
     listener: TcpListener,
     router: Arc<Router>,
-    /// The oldest first.
+    /// In order of arrival.
     turned_away: VecDeque<JoinHandle<()>>,
-    /// Whether no connection could be accepted at the last attempt.
+    /// Whether the last attempt to accept a connection failed.
     failing: bool,
 }
 
 impl Incomings {
-    /// The next connection. No error ends the server: a lack of descriptors passes.
+    /// The next connection. No error ends the server, because a lack of descriptors is temporary.
     async fn next(&mut self) -> TcpStream {
         loop {
             match self.listener.accept().await {
@@ -235,11 +236,11 @@ impl Incomings {
                     return stream;
                 }
                 Err(error) if concerns_one_connection(&error) => {
-                    tracing::debug!(%error, "a connection was not accepted");
+                    tracing::debug!(%error, "could not accept a connection");
                 }
                 Err(error) => {
                     if !self.failing {
-                        tracing::warn!(%error, "no connection can be accepted");
+                        tracing::warn!(%error, "cannot accept connections; trying again");
                     }
                     self.failing = true;
                     sleep(ACCEPT_PAUSE).await;
@@ -248,7 +249,8 @@ impl Incomings {
         }
     }
 
-    /// Answers health checks on `stream`, and everything else by 503. The oldest of these connections makes room.
+    /// Answers health checks on `stream`, and everything else by 503. The oldest rejected
+    /// connection is closed if there are too many.
     fn turn_away(&mut self, stream: TcpStream, why: String) {
         self.turned_away.retain(|turned| !turned.is_finished());
         if self.turned_away.len() >= MAX_TURNED_AWAY
@@ -260,7 +262,7 @@ impl Incomings {
         self.turned_away.push_back(tokio::spawn(turned));
     }
 
-    /// Serves no connection any more.
+    /// Rejects all connections.
     async fn turn_all_away(&mut self) {
         loop {
             let stream = self.next().await;
@@ -277,7 +279,7 @@ impl Drop for Incomings {
     }
 }
 
-/// Whether only the connection is gone that was about to be accepted.
+/// Whether an error concerns only the connection that was about to be accepted.
 fn concerns_one_connection(error: &io::Error) -> bool {
     use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset, Interrupted};
     matches!(
@@ -286,11 +288,11 @@ fn concerns_one_connection(error: &io::Error) -> bool {
     )
 }
 
-/// How long the ends of streams may take to be written.
+/// How long the last events of streams may take.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
 /// How long to wait for a free descriptor before the next attempt to accept a connection.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
-/// The most connections that are answered although they are not served. They take reserved descriptors.
+/// The maximum of rejected connections. They use reserved descriptors.
 const MAX_TURNED_AWAY: usize = 8;

@@ -1,8 +1,8 @@
-//! A stream of messages as server-sent events: the only writer of them.
+//! Writes a stream of messages as server-sent events.
 //!
-//! On a stream that can be resumed every event has an id, so that a client can come back for what it missed: which
-//! process of the server, which stream, which position (V1-RESUME-1, V1-RESUME-2). Streams are numbered from one by every
-//! process, hence the first part. Events of a modern request have no id (V2-HTTP-7).
+//! On a stream that can be resumed every event has an id: server process, stream and position
+//! (V1-RESUME-1, V1-RESUME-2). Every process numbers its streams from one, so the id contains the
+//! process. Events of a modern request have no id (V2-HTTP-7).
 
 use std::fmt::Write as _;
 use std::pin::Pin;
@@ -16,33 +16,33 @@ use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at, sleep};
 use super::connection::Busy;
 use crate::server::{MessageStream, Session, StreamId, StreamMessage, StreamPermit};
 
-/// Names one life of a server in the ids of its events.
+/// Identifies one run of a server in event ids.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Life(pub(super) u64);
 
-/// The last event that a client saw: a stream and a place on it.
+/// The last event that a client received: a stream and a position on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Seen {
     pub(super) stream: StreamId,
     pub(super) place: u64,
 }
 
-/// What an open stream holds until it is closed.
+/// The guards of an open stream.
 pub(super) struct Open {
     _permit: Option<StreamPermit>,
     _busy: Busy,
 }
 
-/// A stream on its way to a client.
+/// A stream of events for a client.
 pub(super) struct Events {
     life: Life,
     messages: MessageStream,
     /// The bytes that open the stream, until they are sent.
     opening: Option<Bytes>,
-    /// How often a comment shows that the connection lives, and the timer for it once the stream is read.
+    /// The interval of keep-alive comments, and its timer once the stream is read.
     keep_alive: Duration,
     tick: Option<Interval>,
-    /// Whether the client takes an event without data, which tells it an id to come back with.
+    /// Whether the client supports an event without data, which only sets the event id.
     primes: bool,
     ended: bool,
     /// The first of these to resolve closes the connection.
@@ -51,7 +51,7 @@ pub(super) struct Events {
 }
 
 impl Open {
-    /// For a modern request.
+    /// The guards of a modern request.
     pub(super) fn new(busy: Busy) -> Self {
         Self {
             _permit: None,
@@ -59,7 +59,7 @@ impl Open {
         }
     }
 
-    /// For a request of a session, which may have so many streams.
+    /// The guards of a request of a session, whose streams are limited.
     pub(super) fn of_session(permit: StreamPermit, busy: Busy) -> Self {
         Self {
             _permit: Some(permit),
@@ -104,13 +104,13 @@ impl Events {
         events
     }
 
-    /// The same, until `closing` resolves.
+    /// Ends the stream when `closing` resolves.
     pub(super) fn until(mut self, closing: impl Future<Output = ()> + Send + 'static) -> Self {
         self.closing.push(Box::pin(closing));
         self
     }
 
-    /// The same, for `longest` at most: then the client comes back for the rest, if it knows how (V1-SSE-2).
+    /// Ends the stream after `longest`, if the client can resume it (V1-SSE-2).
     pub(super) fn for_at_most(self, longest: Duration) -> Self {
         if self.primes {
             self.until(sleep(longest))
@@ -129,7 +129,7 @@ impl Events {
                 self.ended = message.last;
                 Poll::Ready(Some(self.event(&message, opening)))
             }
-            // Cancelled, taken over by another connection, or cut off for lagging behind.
+            // Cancelled, resumed on another connection, or closed because the client is too slow.
             (Poll::Ready(None), opening) => {
                 self.ended = true;
                 Poll::Ready(opening)
@@ -139,7 +139,7 @@ impl Events {
         }
     }
 
-    /// Waits for an end of the connection, and for the next comment.
+    /// Waits for the end of the stream, and for the next comment.
     fn poll_idle(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
         let mut closing = self.closing.iter_mut();
         if closing.any(|closing| closing.as_mut().poll(cx).is_ready()) {
@@ -156,7 +156,7 @@ impl Events {
             .map(|_| Some(Bytes::from_static(COMMENT)))
     }
 
-    /// An event without data: an id to come back with, and how long to wait before that (V1-SSE-1, V1-SSE-2).
+    /// An event without data: it sets the event id and the reconnection delay (V1-SSE-1, V1-SSE-2).
     fn prime(&self, seen: Seen) -> Bytes {
         if !self.primes {
             return Bytes::from_static(COMMENT);
@@ -167,16 +167,16 @@ impl Events {
         text.into()
     }
 
-    /// A message as an event, after `opening` if the stream has to be opened first.
+    /// A message as an event, after `opening` if the stream is not open yet.
     fn event(&self, message: &StreamMessage, opening: Option<Bytes>) -> Bytes {
         let seen = message
             .position
             .map(|(stream, place)| Seen { stream, place });
         let Some(line) = &message.line else {
-            // This event stands for the opening.
+            // This event replaces the opening.
             return seen.map_or(Bytes::from_static(COMMENT), |seen| self.prime(seen));
         };
-        // Only a client that can come back needs an opening before the first event.
+        // Only a client that can resume needs an opening before the first event.
         let opening = opening.filter(|_| seen.is_some()).unwrap_or_default();
         let mut text = String::with_capacity(opening.len() + line.len() + 112);
         text.push_str(std::str::from_utf8(&opening).unwrap_or_default());
@@ -195,7 +195,7 @@ impl Events {
 }
 
 impl Seen {
-    /// Reads `Last-Event-ID`, if it is of this life of the server.
+    /// Parses `Last-Event-ID`, if it is from this run of the server.
     pub(super) fn read(text: &str, life: Life) -> Option<Self> {
         let mut parts = text.trim().split('-');
         let (of, stream, place) = (parts.next()?, parts.next()?, parts.next()?);
@@ -219,7 +219,7 @@ impl Seen {
     }
 }
 
-/// Clients of older versions take an event without data for a broken message.
+/// Clients of older versions treat an event without data as a malformed message.
 fn understands_primes(session: &Session) -> bool {
     session
         .client_info()

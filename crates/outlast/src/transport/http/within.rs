@@ -1,4 +1,4 @@
-//! Patience that costs nothing where it is not needed.
+//! A timeout that creates a timer only if the future is not ready on the first poll.
 
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use tokio::time::timeout;
 
-/// What comes of `work`, or `None` if it takes longer than `patience`. Most work is done at once, and then there is no
-/// timer.
+/// The output of `work`, or `None` if it takes longer than `patience`. Most futures are ready at
+/// once and need no timer.
 pub(super) async fn within<W: Future>(
     patience: Duration,
     mut work: Pin<&mut W>,

@@ -1,5 +1,5 @@
-//! Requests that the task waiting for their answer polls. They need no spawned task and no queue,
-//! unless another message comes before the answer.
+//! Requests that are polled by the task that waits for the response. They need no spawned task and
+//! no queue, unless another message precedes the response.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -17,7 +17,7 @@ use crate::transport::link::{Incoming, Kind, LinkError, Parcel};
 pub(crate) struct DirectRequests {
     endpoint: Arc<Endpoint>,
     tell: mpsc::Sender<Incoming>,
-    /// Whether the handshake is over: requests before it keep their order.
+    /// Set when the handshake is complete. Earlier requests are sent in order.
     opened: SetOnce<()>,
     in_flight: AtomicUsize,
     /// Notified when a request is not in flight any more.
@@ -41,18 +41,18 @@ impl DirectRequests {
         }
     }
 
-    /// The handshake is over.
+    /// Marks the handshake as complete.
     pub(super) fn open(&self) {
         // It is set already if the stream for the server's messages opens again.
         let _ = self.opened.set(());
     }
 
-    /// A text of the server without the id of our session.
+    /// A text of the server with the session id removed.
     pub(crate) fn without_session(&self, text: &str) -> String {
         self.endpoint.without_session(text)
     }
 
-    /// Resolves when the server has refused a request because it does not know the session any more.
+    /// Resolves when the server has rejected a request because it does not know the session.
     pub(super) async fn session_gone(&self) {
         self.session_gone.notified().await;
     }
@@ -79,18 +79,18 @@ impl DirectRequests {
         }
     }
 
-    /// Whether the handshake is over.
+    /// Whether the handshake is complete.
     pub(crate) fn is_open(&self) -> bool {
         self.opened.initialized()
     }
 
-    /// Resolves when the handshake is over.
+    /// Resolves when the handshake is complete.
     pub(crate) async fn opened(&self) {
         self.opened.wait().await;
     }
 
-    /// Sends a message that wants no answer and waits until the server has taken it. A failure that may pass is followed by
-    /// another attempt: an answer that arrives twice is ignored.
+    /// Sends a message without a response and waits until the server has accepted it. A transient
+    /// error is retried, because an input response that arrives twice is ignored.
     pub(crate) async fn deliver(&self, parcel: &Parcel) -> Result<(), LinkError> {
         let mut backoff = Backoff::new(FIRST_PAUSE, LONGEST_PAUSE);
         let mut attempts = 1;
@@ -101,7 +101,7 @@ impl DirectRequests {
                     return Err(error);
                 }
                 Err(error) if error.is_transient() && attempts < ATTEMPTS => {
-                    tracing::info!(error = error.brief(), "an answer is sent again");
+                    tracing::info!(error = error.brief(), "retrying a message without a response");
                     let stated = match error {
                         LinkError::Refused { retry_after, .. } => retry_after,
                         _ => None,
@@ -114,8 +114,9 @@ impl DirectRequests {
         }
     }
 
-    /// Sends the request `id` and waits for its answer, which `read` recognises. `None` if the answer, or why there is
-    /// none, comes on the link: after other messages on its stream, or when the session is gone.
+    /// Sends the request `id` and waits for its response, which `read` recognises. `None` if the
+    /// response or the error arrives on the link: after other messages on its stream, or when the
+    /// session is gone.
     pub(crate) async fn request<A>(
         &self,
         parcel: &Parcel,
@@ -149,9 +150,9 @@ impl std::fmt::Debug for DirectRequests {
     }
 }
 
-/// How often an answer is sent.
+/// The maximum of attempts for a message without a response.
 const ATTEMPTS: u32 = 10;
 
-/// How long to wait before an answer is sent again.
+/// Delays between the attempts.
 const FIRST_PAUSE: Duration = Duration::from_millis(250);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);

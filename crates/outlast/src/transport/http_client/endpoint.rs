@@ -1,5 +1,5 @@
-//! One endpoint and what every request to it carries: session, version, token. Redirects within the origin are
-//! followed, no others.
+//! One endpoint, with the session, version and token of every request. Only redirects within the
+//! origin are followed.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ pub(super) struct Endpoint {
     client: Client,
     fixed: HeaderMap,
     pub(super) accept: Duration,
-    /// How many bytes a message of the server may have.
+    /// The maximum size of a message from the server.
     pub(super) limit: usize,
     kept: Option<Session>,
     state: Mutex<State>,
@@ -39,7 +39,7 @@ struct State {
 impl Endpoint {
     pub(super) fn new(options: &HttpClientOptions) -> Result<Self, LinkError> {
         let wrong = |why: &dyn std::fmt::Display| {
-            // A URL may have a secret in it.
+            // The URL can contain a secret, so it is not shown.
             LinkError::Unreachable(format!("the URL is not valid: {why}"))
         };
         let url: Url = options.url.parse().map_err(|error| wrong(&error))?;
@@ -54,7 +54,7 @@ impl Endpoint {
         }
         if let Some(token) = &options.bearer {
             let value = HeaderValue::try_from(format!("Bearer {token}"));
-            let mut value = value.map_err(|_| wrong(&"the token has characters no header has"))?;
+            let mut value = value.map_err(|_| wrong(&"the token contains characters that are not allowed in a header"))?;
             value.set_sensitive(true);
             fixed.insert(AUTHORIZATION, value);
         }
@@ -74,7 +74,7 @@ impl Endpoint {
         })
     }
 
-    /// Sends one message. The headers of the answer are there when this resolves.
+    /// Sends one message. Resolves when the headers of the response have arrived.
     pub(super) async fn post(&self, parcel: &Parcel) -> Result<Response, LinkError> {
         let mut extra = HeaderMap::new();
         extra.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
@@ -93,7 +93,7 @@ impl Endpoint {
         self.send(Method::POST, extra, body).await
     }
 
-    /// Listens: in general, or for the rest of a stream after the event that was seen last (V1-RESUME-4).
+    /// Opens the general stream, or resumes a stream after the last received event (V1-RESUME-4).
     pub(super) async fn get(&self, seen: Option<&str>) -> Result<Response, LinkError> {
         let mut extra = HeaderMap::new();
         extra.insert(ACCEPT, HeaderValue::from_static("text/event-stream"));
@@ -103,7 +103,7 @@ impl Endpoint {
         self.send(Method::GET, extra, Bytes::new()).await
     }
 
-    /// Ends the session, if there is one (V1-SESS-6). Whatever the server says to that is fine.
+    /// Ends the session, if there is one (V1-SESS-6). Errors are ignored.
     pub(super) async fn say_goodbye(&self) {
         if self.has_session() && !self.kept.as_ref().is_some_and(Session::is_kept) {
             let delete = self.send(Method::DELETE, HeaderMap::new(), Bytes::new());
@@ -111,7 +111,7 @@ impl Endpoint {
         }
     }
 
-    /// Remembers the session that the server opened (V1-SESS-1).
+    /// Stores the session that the server opened (V1-SESS-1).
     pub(super) fn opened_by(&self, answer: &Response) {
         let session = answer.headers().get(headers::SESSION_ID).cloned();
         let visible =
@@ -123,7 +123,7 @@ impl Endpoint {
         self.state().session = id.and_then(secret);
     }
 
-    /// Remembers the version that was agreed: every request names it from now on (V1-HTTP-10).
+    /// Stores the negotiated version, which every later request names (V1-HTTP-10).
     pub(super) fn agree(&self, version: &str) {
         self.state().version = HeaderValue::try_from(version).ok();
     }
@@ -136,7 +136,7 @@ impl Endpoint {
         self.state().session.is_some()
     }
 
-    /// A text of the server without the id of our session, which gives access.
+    /// A text of the server without the session id, which gives access.
     pub(super) fn without_session(&self, text: &str) -> String {
         let state = self.state();
         let session = state.session.as_ref().and_then(|id| id.to_str().ok());
@@ -146,7 +146,7 @@ impl Endpoint {
         }
     }
 
-    /// What a status that is not success means.
+    /// The error for an HTTP status that is not a success.
     pub(super) async fn refusal(&self, answer: Response) -> LinkError {
         let status = answer.status();
         let retry_after = retry_after(&answer);
@@ -179,7 +179,7 @@ impl Endpoint {
             let sent = self.client.execute(request).await;
             let answer = sent.map_err(|error| {
                 if error.is_connect() {
-                    // Path and query can hold a secret.
+                    // Path and query can contain a secret.
                     let origin = from.origin().ascii_serialization();
                     LinkError::Unreachable(format!("{origin}: {}", whole(error)))
                 } else {
@@ -191,7 +191,7 @@ impl Endpoint {
             }
             self.follow(&from, &answer)?;
         }
-        Err(LinkError::Redirected("itself, again and again".into()))
+        Err(LinkError::Redirected("itself repeatedly".into()))
     }
 
     fn request(&self, method: &Method, extra: &HeaderMap, body: Bytes) -> Request {
@@ -208,12 +208,12 @@ impl Endpoint {
         if let Some(version) = &state.version {
             headers.insert(headers::PROTOCOL_VERSION, version.clone());
         }
-        // What a message brings itself counts more.
+        // The headers of the message take precedence.
         headers.extend(extra.clone());
         request
     }
 
-    /// Goes to another place of the same origin. Another origin never sees token, session or message.
+    /// Follows a redirect within the origin. Another origin never gets token, session or message.
     fn follow(&self, from: &Url, answer: &Response) -> Result<(), LinkError> {
         let to = answer.headers().get(LOCATION);
         let to = to.and_then(|to| to.to_str().ok()).unwrap_or_default();
@@ -238,7 +238,7 @@ impl Endpoint {
     }
 }
 
-/// The whole body of an answer, up to `limit` bytes.
+/// The whole body of a response, up to `limit` bytes.
 pub(super) async fn read_whole(mut answer: Response, limit: usize) -> Result<Vec<u8>, LinkError> {
     let mut body = Vec::new();
     loop {
@@ -258,19 +258,20 @@ pub(super) async fn read_whole(mut answer: Response, limit: usize) -> Result<Vec
     }
 }
 
-/// How long a server wants to be left alone, if it says so in seconds.
+/// The value of `Retry-After`, if it is in seconds.
 pub(super) fn retry_after(answer: &Response) -> Option<Duration> {
     let said = answer.headers().get(RETRY_AFTER)?.to_str().ok()?;
     said.trim().parse().ok().map(Duration::from_secs)
 }
 
-/// The client for the server at `url`. It speaks HTTP/1.1, sends nothing twice and leaves redirects to us.
+/// The HTTP client for `url`: HTTP/1.1, without retries. Redirects are handled by
+/// [`Endpoint::follow`].
 fn client(url: &Url, options: &HttpClientOptions) -> Result<Client, String> {
     let roots = match url.scheme() {
         "https" => trusting(&options.trust)?,
         _ => RootCertStore::empty(),
     };
-    // The provider is named: that of the process belongs to the program, not to a library.
+    // The default provider of the process belongs to the program, not to a library.
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let tls = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
@@ -283,7 +284,7 @@ fn client(url: &Url, options: &HttpClientOptions) -> Result<Client, String> {
         .tcp_keepalive(KEEP_ALIVE)
         .redirect(redirect::Policy::none())
         .retry(retry::never());
-    // No proxy reaches a server on this machine.
+    // A proxy cannot reach a server on this machine.
     let client = if is_on_this_machine(url) {
         client.no_proxy()
     } else {
@@ -301,7 +302,7 @@ fn is_on_this_machine(url: &Url) -> bool {
     }
 }
 
-/// The roots of the system and those in `pem`.
+/// The root certificates of the system and those in `pem`.
 fn trusting(pem: &[u8]) -> Result<RootCertStore, String> {
     let mut roots = RootCertStore::empty();
     let system = rustls_native_certs::load_native_certs();
@@ -315,7 +316,7 @@ fn trusting(pem: &[u8]) -> Result<RootCertStore, String> {
     Ok(roots)
 }
 
-/// An error with its causes, without the URL, which may have a secret in it.
+/// An error with its causes, without the URL, which can contain a secret.
 fn whole(error: reqwest::Error) -> String {
     let error = error.without_url();
     let mut text = error.to_string();
@@ -327,21 +328,21 @@ fn whole(error: reqwest::Error) -> String {
     text
 }
 
-/// How many redirects in a row are followed.
+/// The maximum of redirects in a row.
 const REDIRECTS: usize = 4;
 
-/// How many bytes are read of what a server says to a refusal.
+/// How many bytes of the body of a rejection are read.
 const DETAIL: usize = 4 << 10;
 
-/// A header that is not shown.
+/// A header value that is marked as sensitive.
 fn secret(text: &str) -> Option<HeaderValue> {
     let mut value = HeaderValue::try_from(text).ok()?;
     value.set_sensitive(true);
     Some(value)
 }
 
-/// How long a goodbye may take.
+/// How long the DELETE of a session may take.
 const GOODBYE: Duration = Duration::from_secs(5);
 
-/// After how long a silent connection is probed.
+/// TCP keepalive of idle connections.
 const KEEP_ALIVE: Duration = Duration::from_secs(60);

@@ -1,10 +1,10 @@
-//! Server-sent events, read as they come: bytes in, events out. No I/O here.
+//! A parser of server-sent events: bytes in, events out, no I/O.
 
 use std::time::Duration;
 
 use crate::transport::link::LinkError;
 
-/// Takes bytes and gives back the events in them.
+/// Parses bytes into events.
 #[derive(Debug, Default)]
 pub(super) struct Events {
     line: Vec<u8>,
@@ -12,19 +12,19 @@ pub(super) struct Events {
     began: bool,
     data: Vec<u8>,
     has_data: bool,
-    /// The id of the event that is being read.
+    /// The id of the current event.
     next_id: Option<String>,
     id: Option<String>,
     retry: Option<Duration>,
     limit: usize,
-    /// How many bytes of the event that is being read were left out.
+    /// How many bytes of the current event were dropped.
     left_out: usize,
-    /// How many bytes the last event had that was left out.
+    /// The size of the last event that was dropped.
     too_large: Option<usize>,
 }
 
 impl Events {
-    /// A reader that gives up on events of more than `limit` bytes.
+    /// A parser that drops events of more than `limit` bytes.
     pub(super) fn new(limit: usize) -> Self {
         Self {
             limit,
@@ -32,17 +32,17 @@ impl Events {
         }
     }
 
-    /// The id of the last event that had one: what to come back with.
+    /// The last event id, for `Last-Event-ID`.
     pub(super) fn seen(&self) -> Option<&str> {
         self.id.as_deref()
     }
 
-    /// How long the server wants us to wait before we come back.
+    /// The reconnection delay that the server has set.
     pub(super) fn retry(&self) -> Option<Duration> {
         self.retry
     }
 
-    /// That an event was too large: one that has ended, or one that does not end.
+    /// The error for an event that was too large: a complete one, or one that does not end.
     pub(super) fn too_large(&mut self) -> Option<LinkError> {
         let is_endless = self.left_out > self.limit.saturating_mul(ENDLESS);
         let unfinished = is_endless.then(|| self.size());
@@ -54,12 +54,12 @@ impl Events {
         })
     }
 
-    /// How many bytes there are of the event that is being read.
+    /// The size of the current event.
     fn size(&self) -> usize {
         self.line.len() + self.data.len() + self.left_out
     }
 
-    /// Another connection goes on with the stream: what the last one left unfinished comes again.
+    /// Resets the parser for a new connection of the stream, which repeats an incomplete event.
     pub(super) fn reconnected(&mut self) {
         self.line.clear();
         self.data.clear();
@@ -68,7 +68,7 @@ impl Events {
         (self.left_out, self.too_large) = Default::default();
     }
 
-    /// Takes `bytes` and returns the data of every event that they complete. Events without data are none.
+    /// Returns the data of every event that `bytes` complete. Events without data are skipped.
     pub(super) fn take(&mut self, bytes: &[u8]) -> Vec<Vec<u8>> {
         let mut events = Vec::new();
         for byte in bytes {
@@ -123,10 +123,10 @@ impl Events {
                     .and_then(|text| text.parse().ok());
                 self.retry = millis.map(Duration::from_millis).or(self.retry);
             }
-            // Comments, names of events, and what is to come.
+            // Comments, event names and unknown fields.
             _ => {}
         }
-        // One long line is not kept for the next.
+        // Do not keep a large buffer for the next line.
         line.clear();
         if line.capacity() <= SPARE {
             self.line = line;
@@ -137,7 +137,7 @@ impl Events {
     fn end_event(&mut self) -> Option<Vec<u8>> {
         let size = self.size();
         let data = std::mem::take(&mut self.data);
-        // An event counts as seen when it is complete.
+        // The id counts only when the event is complete.
         self.id.clone_from(&self.next_id);
         let has_data = std::mem::take(&mut self.has_data);
         let is_too_large = std::mem::take(&mut self.left_out) > 0;
@@ -146,7 +146,7 @@ impl Events {
             tracing::warn!(
                 size,
                 limit = self.limit,
-                "an event was too large and was not read"
+                "dropped an event that is too large"
             );
         }
         (has_data && !is_too_large && !data.is_empty()).then_some(data)
@@ -155,13 +155,13 @@ impl Events {
 
 const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 
-/// An event of which so many times more was left out than it may have does not end.
+/// An event that exceeds the limit by this factor counts as endless.
 const ENDLESS: usize = 4;
 
-/// The longest id that is remembered.
+/// The maximum size of an event id.
 const ID: usize = 4 << 10;
 
-/// The largest buffer that is kept for the next line.
+/// The maximum size of a buffer that is reused.
 const SPARE: usize = 64 << 10;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! The stream on which a client listens in general (V1-SSE-7): kept open as long as the link lives, if the server has
+//! The general stream of a client (V1-SSE-7). It is open as long as the link, if the server has
 //! one.
 
 use std::convert::Infallible;
@@ -13,8 +13,8 @@ use super::events::Events;
 use super::post::{ContentKind, pause};
 use crate::transport::link::{Incoming, LinkError};
 
-/// Listens until the session ends or the server says that it has nothing to listen to. `known` is dropped as soon as
-/// the server has answered that we listen, or that we cannot.
+/// Reads the general stream until the session ends or the server does not offer it. `known` is
+/// dropped as soon as the server has responded.
 pub(super) async fn listen(
     endpoint: Arc<Endpoint>,
     tell: mpsc::Sender<Incoming>,
@@ -43,14 +43,14 @@ pub(super) async fn listen(
                     }
                 }
             }
-            // V1-HTTP-8: there is no such stream here.
+            // V1-HTTP-8: the server has no general stream.
             Ok(answer) if answer.status() == StatusCode::METHOD_NOT_ALLOWED => return Done::Fine,
             Ok(answer) => match endpoint.refusal(answer).await {
                 LinkError::SessionGone => return Done::Over(LinkError::SessionGone),
                 error if !error.is_transient() => {
                     tracing::info!(
                         error = error.brief(),
-                        "the server has no stream to listen to"
+                        "the server has no general stream"
                     );
                     return Done::Fine;
                 }

@@ -1,8 +1,8 @@
-//! Streamable HTTP of both eras as a client: every message is a POST of its own, answers are JSON or a stream. In a
-//! session one GET listens in general, and a DELETE says goodbye.
+//! Streamable HTTP of both eras as a client: every message is a POST, and the response is JSON or a
+//! stream. A session has a general stream by GET, and ends with DELETE.
 //!
-//! Bytes, headers and sessions only. A session that the server has forgotten ends the [`Link`]; opening another is the
-//! business of [`back`](crate::client).
+//! This module handles bytes, headers and sessions. If the server does not know the session any
+//! more, the [`Link`] ends; the [client side](crate::client) opens another.
 
 mod direct;
 mod endpoint;
@@ -27,7 +27,7 @@ use endpoint::Endpoint;
 pub use options::HttpClientOptions;
 pub use session::{SavedSession, Session};
 
-/// A connection to the server at a URL. Nothing is sent yet.
+/// Opens a connection to the server at a URL. It sends nothing yet.
 pub fn connect(options: &HttpClientOptions) -> Result<Link, LinkError> {
     let endpoint = Arc::new(Endpoint::new(options)?);
     let (outgoing, sent) = mpsc::channel(QUEUE);
@@ -49,10 +49,10 @@ pub fn connect(options: &HttpClientOptions) -> Result<Link, LinkError> {
     })
 }
 
-/// How long requests that are under way when the session is gone may take to be refused.
+/// How long to wait for the rejection of requests in flight when the session is gone.
 const LAST_ANSWERS: Duration = Duration::from_secs(1);
 
-/// Carries the messages of one link.
+/// Sends and receives the messages of one link.
 struct Carrier {
     endpoint: Arc<Endpoint>,
     direct: Arc<DirectRequests>,
@@ -60,15 +60,15 @@ struct Carrier {
     work: JoinSet<Done>,
     posts: HashMap<Id, AbortHandle>,
     listens: bool,
-    /// How long the first request waits for the server to know that we listen.
+    /// How long the first request waits for the general stream.
     patience: Duration,
 }
 
-/// What is left to do after a piece of work.
+/// The result of a piece of work.
 enum Done {
-    /// Nothing.
+    /// The link continues.
     Fine,
-    /// The session is over, and the link with it.
+    /// The session has ended, and the link with it.
     Over(LinkError),
 }
 
@@ -93,7 +93,7 @@ impl Carrier {
                     }
                 }
                 () = self.direct.session_gone() => break LinkError::SessionGone,
-                // Nobody listens: the link was dropped as a whole.
+                // Both ends of the link were dropped.
                 () = self.tell.closed() => {
                     self.work.abort_all();
                     self.endpoint.say_goodbye().await;
@@ -107,8 +107,8 @@ impl Carrier {
         let _ = self.tell.send(Incoming::Closed(error)).await;
     }
 
-    /// Lets the server refuse what was sent, and refuses what was not: each request must know whether it was the session that
-    /// it failed by.
+    /// Waits for the rejections of requests that were sent, and fails those that were not, so that
+    /// each request knows whether it failed because of the session.
     async fn refuse_rest(&mut self, mut sent: mpsc::Receiver<Outgoing>) {
         let refused = async {
             self.posts.retain(|_, post| !post.is_finished());
@@ -142,7 +142,7 @@ impl Carrier {
         match out {
             Outgoing::Message(parcel) => return self.post(parcel).await,
             Outgoing::Opened { version } => self.endpoint.agree(&version),
-            // Closing the connection is all that is said (V2-CANC-1).
+            // V2-CANC-1: closing the connection is the cancellation.
             Outgoing::Abandon(id) | Outgoing::Withdraw { id, .. } => {
                 if let Some(post) = self.posts.remove(&id) {
                     post.abort();
@@ -157,7 +157,7 @@ impl Carrier {
         let opened = parcel.kind == Kind::OneWay && self.endpoint.is_open() && !self.listens;
         let work = post::deliver(self.endpoint.clone(), parcel, self.tell.clone());
         if opened {
-            // The message that ends the handshake arrives before any other, and before we listen.
+            // The message that completes the handshake precedes all others and the general stream.
             if let Done::Over(error) = work.await {
                 return Some(error);
             }
@@ -168,7 +168,7 @@ impl Carrier {
                 self.tell.clone(),
                 known,
             ));
-            // Nothing is asked before the server knows that somebody listens.
+            // No request is sent before the server has the general stream.
             let _ = tokio::time::timeout(self.patience, answered).await;
             self.direct.open();
             return None;

@@ -1,4 +1,4 @@
-//! Which server, how it is shown who calls, and how long anything may take.
+//! The options of an HTTP client: URL, credentials and timeouts.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use outlast_wire::envelope::Limits;
 
 use super::Session;
 
-/// How a server is reached over HTTP.
+/// How to reach a server over HTTP.
 #[derive(Clone)]
 pub struct HttpClientOptions {
     /// The endpoint, such as `https://example.com/mcp`.
@@ -15,24 +15,24 @@ pub struct HttpClientOptions {
     pub bearer: Option<String>,
     /// Further headers of every request.
     pub headers: Vec<(String, String)>,
-    /// Certificates that are trusted besides those of the system, in PEM.
+    /// Additional trusted root certificates, in PEM.
     pub trust: Vec<u8>,
-    /// The session to go on in, or the place where a new one is remembered: connections that have the same go on in
-    /// each other's session. Without, each connection opens its own.
+    /// The session to resume, or where a new one is stored. Connections with the same value share a
+    /// session. Without it, each connection opens its own.
     pub session: Option<Session>,
-    /// How long a connection may take to be made.
+    /// The timeout of a connection attempt.
     pub connect: Duration,
-    /// How long the first request waits for the server to know that we listen. Some servers lose what they say while
-    /// nobody listens; others answer only when they have something to say.
+    /// How long the first request waits for the general stream. Some servers lose messages while it
+    /// is not open; others respond to it only with their first message.
     pub listen: Duration,
-    /// How many bytes a message of the server may have.
+    /// The maximum size of a message from the server.
     pub message_bytes: usize,
-    /// How long a message that wants no answer may take to be accepted, and a goodbye to be said.
+    /// The timeout of a message without a response, and of the DELETE of a session.
     pub accept: Duration,
 }
 
 impl HttpClientOptions {
-    /// The server at `url`, with patience of 10 seconds, a quarter of a second, and 30 seconds.
+    /// The server at `url`, with timeouts of 10 s to connect, 250 ms to listen and 30 s to accept.
     pub fn new(url: impl Into<String>) -> Self {
         Self {
             url: url.into(),
@@ -47,7 +47,7 @@ impl HttpClientOptions {
         }
     }
 
-    /// The same with a token.
+    /// Sets the bearer token.
     pub fn bearer(mut self, token: impl Into<String>) -> Self {
         self.bearer = Some(token.into());
         self
@@ -55,7 +55,7 @@ impl HttpClientOptions {
 }
 
 impl std::fmt::Debug for HttpClientOptions {
-    /// Without token and headers, which are secrets.
+    /// Omits token and headers, which are secrets.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("HttpClientOptions")
             .field("url", &self.url)

@@ -1,4 +1,4 @@
-//! One message to the server, and its answer: nothing, JSON, or a stream that may break and go on.
+//! One message to the server, and its response: nothing, JSON, or a stream that can be resumed.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use super::endpoint::{Endpoint, read_whole, retry_after};
 use super::events::Events;
 use crate::transport::link::{Incoming, Kind, LinkError, Parcel, passed_on};
 
-/// Sends `parcel` and passes on whatever comes back.
+/// Sends `parcel` and forwards all messages of the response.
 pub(super) async fn deliver(
     endpoint: Arc<Endpoint>,
     parcel: Parcel,
@@ -22,7 +22,7 @@ pub(super) async fn deliver(
 ) -> Done {
     let request = parcel.request().cloned();
     let error = match &request {
-        // The answer goes to the waiting request through `tell`.
+        // The response is forwarded through `tell`.
         Some(id) => ask(&endpoint, &parcel, id, &tell, |_| None::<()>)
             .await
             .err(),
@@ -35,7 +35,7 @@ pub(super) async fn deliver(
         let error = error.clone();
         let _ = tell.send(Incoming::Failed { id, error }).await;
     } else if error != LinkError::SessionGone {
-        tracing::warn!(error = error.brief(), "a message was not delivered");
+        tracing::warn!(error = error.brief(), "could not send a message");
     }
     match error {
         LinkError::SessionGone => Done::Over(error),
@@ -43,7 +43,8 @@ pub(super) async fn deliver(
     }
 }
 
-/// Sends a message that wants no answer. A server that does not say in time whether it takes the message has it.
+/// Sends a message without a response. A timeout counts as success, because the server has the
+/// message.
 pub(super) async fn hand_over(endpoint: &Endpoint, parcel: &Parcel) -> Result<(), LinkError> {
     let handing_over = async {
         let answer = endpoint.post(parcel).await?;
@@ -57,8 +58,8 @@ pub(super) async fn hand_over(endpoint: &Endpoint, parcel: &Parcel) -> Result<()
     handed_over.unwrap_or(Ok(()))
 }
 
-/// Sends a request. Returns its answer if that is the first message that comes back and `read` recognises it; otherwise
-/// everything that comes is sent to `tell`.
+/// Sends a request. Returns its response if it is the first message and `read` recognises it;
+/// otherwise all messages are forwarded to `tell`.
 pub(super) async fn ask<A>(
     endpoint: &Endpoint,
     parcel: &Parcel,
@@ -90,18 +91,19 @@ pub(super) async fn ask<A>(
                 pass_on(tell, body, id).await.map(|()| None)
             } else {
                 Err(LinkError::Broken(
-                    "the server answered with something else than an answer".into(),
+                    "the body is not the response to the request".into(),
                 ))
             }
         }
         ContentKind::Other => Err(LinkError::Broken(
-            "the server answered with neither JSON nor a stream".into(),
+            "the content type is neither JSON nor an event stream".into(),
         )),
     }
 }
 
-/// A refusal may still be a JSON-RPC answer: then that counts, whatever the status (A2-30). A server that is overloaded
-/// has not acted on the request, so its status and `Retry-After` count as well (A2-29).
+/// Handles an HTTP error status. A JSON-RPC response in the body counts, whatever the status
+/// (A2-30). A server that is overloaded has not acted on the request, so status and `Retry-After`
+/// count, too (A2-29).
 async fn refused(
     endpoint: &Endpoint,
     answer: Response,
@@ -133,8 +135,8 @@ async fn refused(
     })
 }
 
-/// Reads the stream of an answer to its end, over as many connections as it takes (V1-SSE-2, V1-SSE-3), or over one if
-/// it cannot be resumed (V2-HTTP-8).
+/// Reads the stream of a response to its end. It is resumed on new connections (V1-SSE-2, V1-SSE-3)
+/// unless it is stateless (V2-HTTP-8).
 async fn stream<A>(
     endpoint: &Endpoint,
     mut answer: Response,
@@ -168,7 +170,7 @@ async fn stream<A>(
                 }
             }
             if let Some(error) = events.too_large() {
-                // It may have been the answer, and nothing shows whether another follows.
+                // It may have been the response, so do not wait for another one.
                 return Err(error);
             }
         }
@@ -178,16 +180,16 @@ async fn stream<A>(
         }
         if !resumes || events.seen().is_none() || failures > RESUMES {
             return Err(LinkError::Broken(
-                "the stream ended before the answer".into(),
+                "the stream ended before the response".into(),
             ));
         }
         let resumed = resume(endpoint, &events, &mut failures).await;
-        // The server has taken the request: whatever it says to our coming back, nobody knows what it did (BR-GEN-7).
+        // BR-GEN-7: the server has accepted the request, so its outcome is unknown.
         answer = resumed.map_err(|error| LinkError::Broken(error.to_string()))?;
     }
 }
 
-/// Comes back for the rest of a stream.
+/// Reconnects to a stream.
 async fn resume(
     endpoint: &Endpoint,
     events: &Events,
@@ -207,7 +209,7 @@ async fn resume(
     }
 }
 
-/// How long to wait before coming back: what the server says, and longer after failures.
+/// The reconnection delay: the value of the server, doubled after each failure.
 pub(super) fn pause(events: &Events, failures: u32) -> Duration {
     let told = events.retry().unwrap_or(RETRY).min(LONGEST);
     told.saturating_mul(1 << failures.min(6))
@@ -220,13 +222,13 @@ enum Heard {
     Nothing,
 }
 
-/// Reads the rest of a stream after its answer: one that ends by itself leaves a connection that can be used again.
+/// Reads a stream to its end after the response, so that the connection can be reused.
 async fn end(mut answer: Response) {
     let mut rest = Box::pin(async move { while let Ok(Some(_)) = answer.chunk().await {} });
     tokio::select! {
         biased;
         () = &mut rest => {}
-        // The end has not come with the answer, which does not wait for it.
+        // The response does not wait for the end of the stream.
         () = std::future::ready(()) => drop(tokio::spawn(tokio::time::timeout(REST, rest))),
     }
 }
@@ -237,8 +239,8 @@ async fn pass_on(tell: &mpsc::Sender<Incoming>, line: Vec<u8>, id: &Id) -> Resul
     told.map_err(|_| LinkError::Closed)
 }
 
-/// Whether `line` is the answer to the request `id`. A line that is no message at all counts as one: nothing better
-/// will follow for it, and whoever waits must hear of it.
+/// Whether `line` is the response to the request `id`. A malformed message with that id counts,
+/// because nothing else will follow.
 fn answers(line: &[u8], id: &Id) -> bool {
     match Message::parse(line, &passed_on()) {
         Ok(Message::Response(response)) => response.id.as_ref() == Some(id),
@@ -247,7 +249,7 @@ fn answers(line: &[u8], id: &Id) -> bool {
     }
 }
 
-/// The JSON-RPC error that a body is, if it is one.
+/// The JSON-RPC error in a body.
 fn error_in(body: &[u8]) -> Option<Raw> {
     match Message::parse(body, &passed_on()) {
         Ok(Message::Response(response)) => match response.outcome {
@@ -292,19 +294,19 @@ impl ContentKind {
     }
 }
 
-/// How long to wait before coming back to a server that does not say.
+/// The default reconnection delay.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// The longest wait.
+/// The longest reconnection delay.
 const LONGEST: Duration = Duration::from_secs(30);
 
-/// How often in a row a stream may bring nothing before it is given up.
+/// The maximum of consecutive connections without an event.
 const RESUMES: u32 = 8;
 
-/// How long a stream may take to end after the answer.
+/// How long to wait for the end of a stream after the response.
 const REST: Duration = Duration::from_millis(250);
 
-/// How many characters of a refusal are shown.
+/// How many characters of a rejection are part of the error.
 const MAX_EXPLANATION_CHARS: usize = 1_000;
 
 #[cfg(test)]

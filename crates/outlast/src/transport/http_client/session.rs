@@ -1,4 +1,5 @@
-//! A session that outlives its connection: a later connection, also of another program, goes on in it.
+//! A session that can outlive its connection: another connection, or another process, can resume
+//! it.
 
 use std::sync::Arc;
 
@@ -6,23 +7,24 @@ use outlast_wire::Raw;
 use parking_lot::{Mutex, MutexGuard};
 use serde::{Deserialize, Serialize};
 
-/// A session that may outlive its connection. Cheap to clone; all clones are one session.
+/// A session that can outlive its connection. Cheap to clone; all clones are the same session.
 ///
-/// Give it to the [options](super::HttpClientOptions) of a connection. Before that connection is closed, [`Session::keep`]
-/// says that the server is not to be told goodbye, and [`Session::saved`] is what another connection can begin with.
+/// Set it in the [options](super::HttpClientOptions) of a connection. Before you close that
+/// connection, call [`Session::keep`], so that the session is not ended, and store
+/// [`Session::saved`], with which another connection can resume it.
 #[derive(Clone, Default)]
 pub struct Session(Arc<Mutex<State>>);
 
-/// What it takes to go on in a session. The name lets in whoever knows it: keep it as one keeps a password.
+/// The state that resumes a session. The session id gives access: protect it like a password.
 #[derive(Clone, Serialize, Deserialize)]
 pub struct SavedSession {
     id: String,
-    /// How the server introduced itself.
+    /// The server's `initialize` result.
     introduction: Raw,
 }
 
 impl SavedSession {
-    /// The name of the session, which is a secret.
+    /// The session id, which is a secret.
     pub(crate) fn id(&self) -> &str {
         &self.id
     }
@@ -36,19 +38,19 @@ struct State {
 }
 
 impl Session {
-    /// A session that is yet to be opened.
+    /// A session that is not open yet.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// A session that an earlier connection opened. It is kept.
+    /// Resumes a session of an earlier connection. It outlives its connection.
     pub fn again(saved: SavedSession) -> Self {
         let session = Self::default();
         session.resume(saved);
         session
     }
 
-    /// Goes on in a session that an earlier connection opened. It is kept.
+    /// Switches to a session of an earlier connection. It outlives its connection.
     pub fn resume(&self, saved: SavedSession) {
         *self.state() = State {
             id: Some(saved.id),
@@ -57,12 +59,13 @@ impl Session {
         };
     }
 
-    /// Says that the session shall outlive its connection.
+    /// Makes the session outlive its connection.
     pub fn keep(&self) {
         self.state().kept = true;
     }
 
-    /// What another connection can begin with; nothing if the server opened no session.
+    /// The state with which another connection can resume the session; `None` if the server opened
+    /// none.
     pub fn saved(&self) -> Option<SavedSession> {
         let state = self.state();
         Some(SavedSession {
@@ -71,7 +74,7 @@ impl Session {
         })
     }
 
-    /// Whether the session shall outlive its connection: then the server is not told goodbye.
+    /// Whether the session outlives its connection, so that it is not ended by DELETE.
     pub fn is_kept(&self) -> bool {
         self.state().kept
     }
@@ -80,19 +83,19 @@ impl Session {
         self.state().id.clone()
     }
 
-    /// The server has opened this one, or none.
+    /// Records the id of the session that the server opened, if any.
     pub(super) fn opened(&self, id: Option<&str>) {
         let mut state = self.state();
         state.id = id.map(str::to_owned);
         state.introduction = None;
     }
 
-    /// The server does not know it any more.
+    /// Forgets a session that the server does not know any more.
     pub(crate) fn forget(&self) {
         *self.state() = State::default();
     }
 
-    /// How the server introduced itself when it opened the session.
+    /// The server's `initialize` result of this session.
     pub(crate) fn introduction(&self) -> Option<Raw> {
         self.state().introduction.clone()
     }
@@ -107,14 +110,14 @@ impl Session {
 }
 
 impl std::fmt::Debug for Session {
-    /// Without the name, which is a secret.
+    /// Omits the id, which is a secret.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Session").finish_non_exhaustive()
     }
 }
 
 impl std::fmt::Debug for SavedSession {
-    /// Without the name, which is a secret.
+    /// Omits the id, which is a secret.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("SavedSession").finish_non_exhaustive()
     }
