@@ -1,4 +1,4 @@
-//! Questions of a handler: each is a question of one of its calls.
+//! Input requests of a handler: each belongs to one of its calls.
 
 #![expect(
     deprecated,
@@ -21,7 +21,7 @@ use super::messages;
 use crate::answers;
 
 impl Shared {
-    /// Sees to it that a question of the handler is answered, whatever comes of it.
+    /// Responds to a request of the handler in a spawned task.
     pub(super) fn asked(self: &Arc<Self>, id: RequestId, request: ServerRequest) {
         let shared = self.clone();
         let asked = id.clone();
@@ -48,7 +48,7 @@ impl Shared {
             ServerRequest::ElicitRequest(_) if is_url(&params) => InputKind::ElicitUrl,
             ServerRequest::ElicitRequest(_) => InputKind::ElicitForm,
             _ => {
-                let why = "only sampling, elicitation and roots can be asked for";
+                let why = "the client supports only sampling, elicitation and roots";
                 return Err(messages::refusal(codes::METHOD_NOT_FOUND, why));
             }
         };
@@ -59,7 +59,7 @@ impl Shared {
         match answered.map(|answer| answers::checked(kind, params.as_ref(), answer)) {
             Ok(InputResponse::Result(result)) => read(kind, &result),
             Ok(InputResponse::Error(error)) => Err(error.open().unwrap_or_else(|_| {
-                messages::refusal(codes::INTERNAL_ERROR, "the client answered an odd error")
+                messages::refusal(codes::INTERNAL_ERROR, "the client responded with a malformed error")
             })),
             Err(error @ InputError::Unsupported(_)) => Err(messages::refusal(
                 codes::METHOD_NOT_FOUND,
@@ -69,14 +69,14 @@ impl Shared {
         }
     }
 
-    /// The call that a question belongs to: rmcp marks those that are made inside a handler.
+    /// The call of an input request. rmcp marks requests that are sent inside a handler.
     fn asker(&self, request: &ServerRequest) -> Result<CallContext, ErrorData> {
         let origin = request.extensions().get::<OriginatingRequestId>();
         self.call(origin.map(|origin| &origin.0)).map_err(|unclear| {
             let why = match unclear {
-                Unclear::None => "the client can be asked only while it waits for a call",
+                Unclear::None => "an input request can be sent only while a call runs",
                 Unclear::Several => {
-                    "several calls run and this question names none: ask inside the handler of the call, not in a task of its own"
+                    "several calls run and this request names none of them; send it from the handler of the call, not from a spawned task"
                 }
             };
             messages::refusal(codes::INVALID_REQUEST, why)
@@ -84,7 +84,7 @@ impl Shared {
     }
 }
 
-/// An answer as rmcp's type for that question.
+/// A response as rmcp's type.
 fn read(kind: InputKind, result: &Raw) -> Result<ClientResult, ErrorData> {
     let read = match kind {
         InputKind::Sample | InputKind::SampleWithTools => result
@@ -98,7 +98,7 @@ fn read(kind: InputKind, result: &Raw) -> Result<ClientResult, ErrorData> {
             .map(|result: ElicitResult| ClientResult::ElicitResult(result)),
     };
     read.map_err(|error| {
-        let why = format!("the client's answer is not one to {}: {error}", kind.word());
+        let why = format!("the client's response to {} is invalid: {error}", kind.word());
         messages::refusal(codes::INTERNAL_ERROR, why)
     })
 }

@@ -1,4 +1,4 @@
-//! The tools of a handler, as far as a front must know them before it calls one.
+//! What must be known of a handler's tools before they are called.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,15 +13,15 @@ use parking_lot::{Mutex, MutexGuard};
 
 use crate::hints;
 
-/// What is known of the tools of a handler.
+/// The traits of a handler's tools.
 #[derive(Default)]
 pub(super) struct Catalogue {
     tools: Mutex<HashMap<String, Known>>,
-    /// Whether the handler said that its tools are others now.
+    /// Whether the handler has announced a change of its tools.
     stale: AtomicBool,
 }
 
-/// What is known of one tool.
+/// The traits of one tool.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Known {
     pub(super) support: TaskSupport,
@@ -29,12 +29,12 @@ pub(super) struct Known {
 }
 
 impl Catalogue {
-    /// What is known of a tool, if it was ever listed.
+    /// The traits of a tool, if it was listed.
     pub(super) fn get(&self, tool: &str) -> Option<Known> {
         self.tools().get(tool).copied()
     }
 
-    /// Whether no tool was ever listed.
+    /// Whether no tool was listed.
     pub(super) fn is_empty(&self) -> bool {
         self.tools().is_empty()
     }
@@ -46,7 +46,7 @@ impl Catalogue {
         all.any(|known| known.support != TaskSupport::Forbidden)
     }
 
-    /// Takes note of a page of tools, and returns it with the task support of each.
+    /// Records a page of tools, and returns it with the task support of each.
     pub(super) fn note(
         &self,
         page: RawRef<'_>,
@@ -54,7 +54,7 @@ impl Catalogue {
     ) -> Result<Raw, NotAnObject> {
         let mut tools = self.tools();
         tool::edit_list(page, |tool| {
-            // A tool is called by its name, and a name is where `called` looks.
+            // A tool without a name cannot be called.
             let Some(name) = tool::called(tool) else {
                 return Edit::Keep;
             };
@@ -74,12 +74,12 @@ impl Catalogue {
         })
     }
 
-    /// What is known is not true any more.
+    /// Marks the traits as outdated.
     pub(super) fn expire(&self) {
         self.stale.store(true, Ordering::Relaxed);
     }
 
-    /// Whether it has to be listed again. True once for each time.
+    /// Whether the tools must be listed again. Returns true once for each change.
     pub(super) fn take_stale(&self) -> bool {
         self.stale.swap(false, Ordering::Relaxed)
     }
@@ -89,7 +89,7 @@ impl Catalogue {
     }
 }
 
-/// What a tool's own definition says.
+/// The task support in the tool's definition.
 fn declared(tool: RawRef<'_>) -> TaskSupport {
     let word = object::find(tool, &["_meta", SUPPORT]).and_then(RawRef::text);
     match word.as_deref() {
@@ -103,7 +103,7 @@ fn declared(tool: RawRef<'_>) -> TaskSupport {
 /// The `_meta` key of a tool that runs as a task.
 const SUPPORT: &str = "outlast/taskSupport";
 
-/// How many tools are remembered.
+/// The maximum of recorded tools.
 const MOST: usize = 10_000;
 
 #[cfg(test)]

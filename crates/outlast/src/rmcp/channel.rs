@@ -1,4 +1,5 @@
-//! rmcp's transport in this process: typed messages, which keep their extensions, over two bounded queues.
+//! rmcp's transport within this process: typed messages with their extensions, over two bounded
+//! queues.
 
 use ::rmcp::RoleServer;
 use ::rmcp::model::{ClientJsonRpcMessage, ServerJsonRpcMessage};
@@ -12,7 +13,7 @@ pub(super) struct Channel {
     outgoing: Sender<ServerJsonRpcMessage>,
 }
 
-/// Nobody listens to the handler any more.
+/// The receiver of the handler's messages is dropped.
 #[derive(Debug)]
 pub(super) struct Closed;
 
@@ -31,8 +32,8 @@ pub(super) fn channel() -> (
 impl Transport<RoleServer> for Channel {
     type Error = Closed;
 
-    /// Sent here and not in the future, because rmcp runs the futures of several messages at once: so they keep their
-    /// order unless the queue is full.
+    /// Sends before the future is polled, because rmcp runs the futures of several messages
+    /// concurrently. So messages keep their order unless the queue is full.
     fn send(
         &mut self,
         message: ServerJsonRpcMessage,
@@ -68,5 +69,5 @@ impl std::fmt::Display for Closed {
 
 impl std::error::Error for Closed {}
 
-/// How many messages may wait in either direction.
+/// The capacity of each queue, in messages.
 const ROOM: usize = 256;

@@ -1,6 +1,6 @@
-//! One handler that runs: what was asked of it, and what it asks.
+//! One running handler: its open requests, and its input requests.
 //!
-//! It lives as long as its client: while there is a session, or a call that runs.
+//! It exists as long as its client: while there is a session, or a running call.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
@@ -21,7 +21,7 @@ use super::catalogue::Catalogue;
 use super::{Rmcp, messages};
 use crate::server::{BackendDescription, ClientHandle};
 
-/// One handler that runs.
+/// One running handler.
 pub(super) struct Connection {
     /// Dropping this ends the handler.
     to_handler: Sender<ClientJsonRpcMessage>,
@@ -30,9 +30,9 @@ pub(super) struct Connection {
     _needed: watch::Sender<()>,
 }
 
-/// What a connection shares with whoever reads what the handler says.
+/// What a connection shares with the reader of the handler's messages.
 pub(super) struct Shared {
-    /// The client keeps the connection, not the other way round.
+    /// Weak, because the client owns the connection.
     pub(super) client: Weak<ClientHandle>,
     pub(super) catalogue: Catalogue,
     to_handler: WeakSender<ClientJsonRpcMessage>,
@@ -43,17 +43,17 @@ pub(super) struct Shared {
 struct State {
     /// The id of the last request.
     last: i64,
-    /// Requests that the handler has not answered.
+    /// Requests without a response.
     open: HashMap<RequestId, Open>,
-    /// Questions of the handler that are not answered.
+    /// Input requests of the handler without a response.
     asks: HashMap<RequestId, AbortHandle>,
-    /// Whether the handler is gone.
+    /// Whether the handler has stopped.
     over: bool,
 }
 
 struct Open {
     tell: oneshot::Sender<Result<Raw, ErrorObject>>,
-    /// The call it belongs to, and the token for its progress.
+    /// Its call, and its progress token.
     call: Option<(CallContext, Option<Id>)>,
 }
 
@@ -72,7 +72,8 @@ impl Connection {
         }
     }
 
-    /// Asks the handler and waits for its answer. Dropping this tells the handler to stop.
+    /// Sends a request to the handler and waits for its response. Dropping the future cancels the
+    /// request.
     pub(super) async fn request(
         &self,
         request: ClientRequest,
@@ -81,20 +82,20 @@ impl Connection {
         self.shared.request(&self.to_handler, request, call).await
     }
 
-    /// Takes note of all its tools.
+    /// Lists and records all its tools.
     pub(super) async fn learn(&self, server: &Rmcp) -> Result<(), ErrorObject> {
         server.learn(&self.shared, &self.to_handler).await
     }
 
-    /// Tells the handler something, unless it is too far behind to hear it.
+    /// Sends a notification to the handler, unless its queue is full.
     pub(super) fn notify(&self, notification: ClientNotification) {
         let message = JsonRpcMessage::notification(notification);
         if self.to_handler.try_send(message).is_err() {
-            tracing::warn!("a notification did not reach the handler");
+            tracing::warn!("could not send a notification to the handler");
         }
     }
 
-    /// Whether the handler is gone.
+    /// Whether the handler has stopped.
     pub(super) fn is_over(&self) -> bool {
         self.shared.state().over
     }
@@ -138,7 +139,7 @@ impl Shared {
         told.await.unwrap_or_else(|_| Err(gone()))
     }
 
-    /// Reads what the handler says, until it is gone.
+    /// Reads the handler's messages until it stops.
     pub(super) async fn listen(self: Arc<Self>, mut from_handler: Receiver<ServerJsonRpcMessage>) {
         while let Some(message) = from_handler.recv().await {
             match message {
@@ -160,7 +161,7 @@ impl Shared {
         }
         let mut state = self.state();
         state.over = true;
-        // Whoever waits is told by the end of its channel.
+        // Dropping the senders ends the waiting requests with an error.
         state.open.clear();
         for (_, ask) in state.asks.drain() {
             ask.abort();
@@ -174,7 +175,7 @@ impl Shared {
         }
     }
 
-    /// The call of an open request; without one, the only call there is.
+    /// The call of an open request; without `request`, the only call.
     pub(super) fn call(&self, request: Option<&RequestId>) -> Result<CallContext, Unclear> {
         let state = self.state();
         let context = |open: &Open| open.call.as_ref().map(|(call, _)| call.clone());
@@ -202,7 +203,7 @@ impl Shared {
         })
     }
 
-    /// Takes note of a question on its way, unless it has been answered or the handler is gone.
+    /// Records an input request, unless it has a response or the handler has stopped.
     pub(super) fn note_ask(&self, id: RequestId, ask: AbortHandle) {
         let mut state = self.state();
         if state.over {
@@ -216,10 +217,10 @@ impl Shared {
         self.state().asks.remove(id)
     }
 
-    /// Answers a question of the handler.
+    /// Sends a response to the handler.
     pub(super) async fn answer(&self, message: ClientJsonRpcMessage) {
         if let Some(to_handler) = self.to_handler.upgrade() {
-            // One that is gone needs no answer.
+            // A stopped handler needs no response.
             let _ = to_handler.send(message).await;
         }
     }
@@ -229,14 +230,14 @@ impl Shared {
     }
 }
 
-/// Why a question belongs to no call.
+/// Why an input request cannot be assigned to a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Unclear {
     None,
     Several,
 }
 
-/// That somebody waits for an answer of the handler. One who leaves before it lets the handler know.
+/// Guards an open request. Dropping it before the response cancels the request.
 struct Waits<'a> {
     shared: &'a Shared,
     id: RequestId,
@@ -263,5 +264,5 @@ impl Drop for Waits<'_> {
 }
 
 fn gone() -> ErrorObject {
-    codes::internal("the server behind this session has stopped; begin a new session")
+    codes::internal("the server of this session has stopped; open a new session")
 }

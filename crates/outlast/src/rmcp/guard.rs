@@ -1,7 +1,7 @@
-//! Stands between rmcp and a handler: a panic is an answer, and a handler that does not stop is dropped.
+//! Wraps a handler: a panic becomes an error response, and a handler that does not stop is dropped.
 //!
-//! rmcp runs each request in a task of its own; one that panics or never ends would leave its caller without an answer
-//! and the handler without an end.
+//! rmcp spawns a task for each request. Without the wrapper, a request that panics or never ends
+//! would get no response, and the handler would never end.
 
 use std::borrow::Cow;
 use std::panic::AssertUnwindSafe;
@@ -15,12 +15,12 @@ use ::rmcp::{RoleServer, Service};
 use futures_util::FutureExt as _;
 use tokio::sync::watch;
 
-/// A handler under guard.
+/// A wrapped handler.
 pub(super) struct Guarded {
     pub(super) handler: Box<dyn DynService<RoleServer>>,
-    /// How long a request may go on after it was told to stop.
+    /// How long a request may continue after its cancellation.
     pub(super) grace: Duration,
-    /// Closed when nobody needs the handler any more.
+    /// Closed when the handler is not needed any more.
     pub(super) needed: watch::Receiver<()>,
 }
 
@@ -41,7 +41,7 @@ impl Service<RoleServer> for Guarded {
             done = AssertUnwindSafe(work).catch_unwind() => done.unwrap_or_else(|_| {
                 Err(ErrorData::internal_error("the handler stopped with an internal error (panic)", None))
             }),
-            // Nobody waits for this answer.
+            // This response is discarded.
             () = stopped => Err(ErrorData::internal_error("the request was cancelled", None)),
         }
     }

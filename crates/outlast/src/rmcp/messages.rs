@@ -1,5 +1,5 @@
-//! Our unopened messages as rmcp's typed ones, and back. What rmcp's types do not know is lost on the way in; the outer
-//! wire stays ours.
+//! Converts raw messages to rmcp's types and back. Members that rmcp's types do not have are lost
+//! on the way to the handler only.
 
 use ::rmcp::model::{
     ClientNotification, ClientRequest, ErrorData, GetExtensions, RequestId, ServerNotification,
@@ -15,13 +15,13 @@ use crate::server::HttpParts;
 /// A request for the handler.
 pub(super) fn request(method: &str, params: Option<&Raw>) -> Result<ClientRequest, ErrorObject> {
     let request: ClientRequest = typed(method, params.map(Raw::borrow))?;
-    // rmcp reads what it cannot read otherwise as a method of the handler's own.
+    // rmcp parses invalid params of a known method as a custom request.
     match &request {
         ClientRequest::CustomRequest(_) if KNOWN.contains(&method) => {
-            let why = format!("the parameters of {method} have another form");
+            let why = format!("the params of {method} are invalid");
             Err(codes::invalid_params(why))
         }
-        // These belong to the other era, or to tasks that are not the handler's.
+        // The handler is a legacy server without tasks.
         ClientRequest::DiscoverRequest(_)
         | ClientRequest::SubscriptionsListenRequest(_)
         | ClientRequest::GetTaskRequest(_)
@@ -31,7 +31,7 @@ pub(super) fn request(method: &str, params: Option<&Raw>) -> Result<ClientReques
     }
 }
 
-/// A request that carries the head of its HTTP request, where rmcp's own server puts it.
+/// Adds the head of the HTTP request, as rmcp's own server does.
 pub(super) fn with_http(mut request: ClientRequest, http: Option<&HttpParts>) -> ClientRequest {
     if let Some(http) = http {
         request.extensions_mut().insert(http.clone());
@@ -47,7 +47,7 @@ pub(super) fn notification(
     typed(method, params)
 }
 
-/// That a request is not wanted any more.
+/// A cancellation of a request.
 pub(super) fn cancelled(request: &RequestId) -> Option<ClientNotification> {
     let params = serde_json::json!({ "requestId": request });
     let params = Raw::encode(&params).ok()?;
@@ -66,7 +66,7 @@ pub(super) fn notified(notification: &ServerNotification) -> Option<(String, Opt
     Some((method?.text()?.into_owned(), params.map(RawRef::to_raw)))
 }
 
-/// The error that the handler answered.
+/// An error response of the handler.
 pub(super) fn failure(error: &ErrorData) -> ErrorObject {
     let object = ErrorObject::new(i64::from(error.code.0), error.message.clone());
     match error.data.as_ref().map(Raw::encode) {
@@ -99,7 +99,7 @@ fn typed<T: DeserializeOwned>(method: &str, params: Option<RawRef<'_>>) -> Resul
     serde_json::from_str(&text).map_err(odd)
 }
 
-/// Methods whose parameters rmcp has types for.
+/// Methods whose params have types in rmcp.
 const KNOWN: [&str; 12] = [
     v1::method::INITIALIZE,
     method::COMPLETE,

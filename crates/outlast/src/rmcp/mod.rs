@@ -1,23 +1,26 @@
-//! Any rmcp server, unchanged, with durable tasks.
+//! Durable tasks for any rmcp server, without changes to the server.
 //!
-//! An rmcp [`ServerHandler`] defines tools, prompts and resources; this runs it in this process, one instance for each
-//! session, or for each request of a client of 2026-07-28, which has none, behind a [`McpServer`](crate::server::McpServer) that
-//! gives it tasks. The handler speaks to an ordinary MCP client of 2025-11-25 as far as it can tell: it elicits, samples, lists roots, reports progress and logs through its `peer`, and
-//! sees the client's own capabilities and the head of its HTTP request.
+//! An rmcp [`ServerHandler`] defines tools, prompts and resources. This module runs it in this
+//! process, behind an [`McpServer`](crate::server::McpServer) that adds tasks: one instance for
+//! each session, or for each request of a client of 2026-07-28, which has no session. To the
+//! handler, the client is an ordinary MCP client of 2025-11-25: the handler elicits, samples, lists
+//! roots, reports progress and logs through its `peer`, and gets the client's capabilities and the
+//! head of its HTTP request.
 //!
-//! | the handler | what becomes of it |
+//! | the handler | result |
 //! |---|---|
 //! | returns from a tool | the result of the call or of its task |
-//! | `peer.create_elicitation`, `create_message`, `list_roots` | a question of the call in whose handler it was made; of the only call, if it was made in a task of its own; else it is refused |
-//! | `peer.notify_progress` | progress of the call that brought the token |
-//! | `peer.notify_logging_message` | a message of the only call that runs, else of the session |
-//! | other notifications | passed on to the client |
+//! | `peer.create_elicitation`, `create_message`, `list_roots` | an input request of the call whose handler sent it; from a spawned task, of the only running call, else it is rejected |
+//! | `peer.notify_progress` | progress of the call with that token |
+//! | `peer.notify_logging_message` | a log message of the only running call, else of the session |
+//! | other notifications | forwarded to the client |
 //! | panics | error −32603 for that one call |
-//! | hangs | its caller can cancel; it is dropped a while after it was told |
+//! | hangs | the caller can cancel the call; the handler is dropped after a grace period |
 //!
-//! A tool runs as a task if [`Rmcp::task`] says so, or if its definition carries
-//! `_meta: {"outlast/taskSupport": "optional"}` (or `"required"`). A call is run again after a crash only if the tool's
-//! annotations say that it is read-only or idempotent. rmcp's own tasks are not offered to the handler.
+//! A tool runs as a task if [`Rmcp::task`] says so, or if its definition contains `_meta:
+//! {"outlast/taskSupport": "optional"}` (or `"required"`). After a crash a call is run again only
+//! if the tool's annotations say that it is read-only or idempotent. rmcp's own tasks are not
+//! available to the handler.
 //!
 //! ```no_run
 //! # use rmcp::ServerHandler;
@@ -65,7 +68,8 @@ use crate::server::ExtensionKey;
 pub use server::RmcpServer;
 
 /// An rmcp server: a [`Backend`](crate::server::Backend) for the server side and a
-/// [`Runner`](outlast_engine::engine::Runner) for its engine, under [`RUNNER`](crate::server::RUNNER).
+/// [`Runner`](outlast_engine::engine::Runner) for its engine, under
+/// [`RUNNER`](crate::server::RUNNER).
 pub struct Rmcp {
     make: Box<dyn Fn() -> Box<dyn DynService<RoleServer>> + Send + Sync>,
     tasks: BTreeMap<String, TaskSupport>,
@@ -76,7 +80,8 @@ pub struct Rmcp {
 }
 
 impl Rmcp {
-    /// A server whose handlers `make` makes, one for each session, and one for each request outside of any.
+    /// A server whose handlers `make` creates, one for each session, and one for each request
+    /// without a session.
     pub fn new<H: ServerHandler>(make: impl Fn() -> H + Send + Sync + 'static) -> Self {
         Self {
             make: Box::new(move || Box::new(make())),
@@ -88,19 +93,20 @@ impl Rmcp {
         }
     }
 
-    /// The same, where this tool may or must run as a task, whatever its definition says.
+    /// Sets whether a tool can or must run as a task. It takes precedence over the tool's
+    /// definition.
     pub fn task(mut self, tool: &str, support: TaskSupport) -> Self {
         self.tasks.insert(tool.to_owned(), support);
         self
     }
 
-    /// The same, where a handler has this long to begin and to list its tools. 10 s otherwise.
+    /// Sets the timeout for a handler to start and to list its tools. The default is 10 s.
     pub fn patience(mut self, patience: Duration) -> Self {
         self.patience = patience;
         self
     }
 
-    /// The same, where a handler that was told to stop goes on for at most this long. 5 s otherwise.
+    /// Sets how long a handler may continue after a cancellation. The default is 5 s.
     pub fn grace(mut self, grace: Duration) -> Self {
         self.grace = grace;
         self

@@ -1,4 +1,4 @@
-//! What a handler tells without being asked: progress and log messages belong to calls, the rest to the session.
+//! Notifications of a handler. Progress and log messages belong to calls, the rest to the session.
 
 use ::rmcp::model::{NumberOrString, ServerNotification};
 use outlast_engine::engine::Progress;
@@ -32,11 +32,11 @@ impl Shared {
             ServerNotification::CancelledNotification(cancelled) => {
                 let ask = cancelled.params.request_id.as_ref();
                 if let Some(ask) = ask.and_then(|ask| self.take_ask(ask)) {
-                    // The question is taken back.
+                    // The handler withdraws its input request.
                     ask.abort();
                 }
             }
-            // Tasks are not the handler's, nor are subscriptions of the other era.
+            // The handler is a legacy server without tasks.
             ServerNotification::TaskStatusNotification(_)
             | ServerNotification::SubscriptionsAcknowledgedNotification(_) => {}
             ServerNotification::LoggingMessageNotification(_) => {
@@ -46,7 +46,7 @@ impl Shared {
                 let log = params
                     .as_ref()
                     .and_then(|params| Log::read(params.borrow()));
-                // rmcp does not say whose message it is.
+                // The message does not name its call.
                 match (log, self.call(None)) {
                     (Some(log), Ok(call)) => call.log(log),
                     _ => self.tell(&method, params.as_ref()),

@@ -1,5 +1,5 @@
-//! Where a handler is kept: with its client, one for each. So it lives as long as the client's session, as the request of
-//! a client without one, or as a call of it that runs.
+//! The handler of a client, stored in the client's extensions. It exists as long as the client's
+//! session, as the request of a client without a session, or as a running call of the client.
 
 use std::sync::Arc;
 
@@ -11,14 +11,14 @@ use super::Rmcp;
 use super::connection::Connection;
 use crate::server::ClientHandle;
 
-/// The place for a client's handler.
+/// The slot for a client's handler.
 #[derive(Default)]
 struct Place(Mutex<Slot>);
 
 type Slot = Arc<OnceCell<Arc<Connection>>>;
 
 impl Place {
-    /// The slot of the handler; a new one if the handler that was there is gone.
+    /// The slot of the handler; a new one if the handler has stopped.
     fn slot(&self) -> Slot {
         let mut slot = self.0.lock();
         if slot.get().is_some_and(|connection| connection.is_over()) {
@@ -29,7 +29,7 @@ impl Place {
 }
 
 impl Rmcp {
-    /// The handler for `client`, started if need be.
+    /// The handler for `client`. It is started if necessary.
     pub(super) async fn connection(
         &self,
         client: &Arc<ClientHandle>,

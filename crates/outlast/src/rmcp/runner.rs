@@ -1,4 +1,4 @@
-//! Runs the requests of clients by their handler.
+//! Executes the requests of clients by their handler.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::server::{ClientHandle, RequestParts};
 impl Runner for Rmcp {
     async fn run(&self, call: Arc<Origin>, cx: CallContext) -> Outcome {
         let work = self.answer(&call, cx.clone());
-        // Leaving the work tells the handler to stop.
+        // Dropping the work cancels it in the handler.
         let answered = tokio::select! {
             biased;
             answered = work => answered,
@@ -34,7 +34,7 @@ impl Rmcp {
         let arrival = cx.local_data::<RequestParts>();
         let client = match &arrival {
             Some(arrival) => arrival.client.clone(),
-            // The process in which the call arrived is gone.
+            // The call comes from a previous run of this process.
             None => Arc::new(ClientHandle::absent(cx.owner().clone(), call.accepts)),
         };
         let connection = self.connection(&client).await?;
@@ -48,7 +48,8 @@ impl Rmcp {
     }
 }
 
-/// The handler is never asked for a task, which is ours to keep, nor told of the other era, in which it could not ask.
+/// Removes what the handler must not get: the task request, because tasks are ours, and the `_meta`
+/// of the modern era, in which it could not send requests.
 pub(super) fn for_handler(params: &Raw) -> Raw {
     let keys = [
         meta::PROTOCOL_VERSION,

@@ -1,4 +1,4 @@
-//! An rmcp server in a few lines.
+//! Builder for a server with rmcp handlers.
 
 use std::io;
 use std::sync::Arc;
@@ -10,14 +10,14 @@ use super::Rmcp;
 use crate::outlast::{Outlast, Running, Server};
 use crate::transport::http::HttpOptions;
 
-/// An rmcp server that is not started yet.
+/// An rmcp server that is not started.
 pub struct RmcpServer {
     outlast: Outlast,
     rmcp: Rmcp,
 }
 
 impl Outlast {
-    /// A server whose rmcp handlers `make` makes, one for each session.
+    /// A server whose rmcp handlers `make` creates, one for each session.
     pub fn rmcp<H: ServerHandler>(
         &self,
         make: impl Fn() -> H + Send + Sync + 'static,
@@ -30,34 +30,34 @@ impl Outlast {
 }
 
 impl RmcpServer {
-    /// The same, where this tool may or must run as a task.
+    /// Sets whether a tool can or must run as a task.
     pub fn task(mut self, tool: &str, support: TaskSupport) -> Self {
         self.rmcp = self.rmcp.task(tool, support);
         self
     }
 
-    /// The same with other settings.
+    /// Changes further settings.
     pub fn with(mut self, change: impl FnOnce(Rmcp) -> Rmcp) -> Self {
         self.rmcp = change(self.rmcp);
         self
     }
 
-    /// Serves as [`Server::stdio`].
+    /// Like [`Server::stdio`].
     pub async fn stdio(self) -> io::Result<()> {
         self.server().stdio().await
     }
 
-    /// Serves as [`Server::http`].
+    /// Like [`Server::http`].
     pub async fn http(self, address: &str) -> io::Result<Running> {
         self.server().http(address).await
     }
 
-    /// Serves as [`Server::http_with`].
+    /// Like [`Server::http_with`].
     pub async fn http_with(self, options: HttpOptions) -> io::Result<Running> {
         self.server().http_with(options).await
     }
 
-    /// The server, to be opened in another way.
+    /// The server, for other transports.
     pub fn server(self) -> Server {
         let rmcp = Arc::new(self.rmcp);
         self.outlast.serve(rmcp.clone(), rmcp)

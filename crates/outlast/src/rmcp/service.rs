@@ -1,4 +1,4 @@
-//! An rmcp server as what stands behind a front.
+//! An rmcp server as a [`Backend`].
 
 use std::sync::Arc;
 
@@ -40,14 +40,14 @@ impl Backend for Rmcp {
         }
         let told = self.tasks.get(tool).copied();
         if catalogue.get(tool).is_none() && told.is_none() {
-            // A handler need not say that its tools have changed.
+            // A handler need not announce a change of its tools.
             self.in_time(connection.learn(self)).await?;
-            // One that lists nothing may have tools all the same, and refuses others itself.
+            // A handler that lists no tools may still have some, and rejects unknown ones itself.
             if catalogue.get(tool).is_none() && !catalogue.is_empty() {
                 return Ok(None);
             }
         }
-        // What is told of a tool counts also where it is not listed.
+        // `Rmcp::task` also counts for tools that are not listed.
         let known = catalogue.get(tool).unwrap_or_default();
         Ok(Some(PreparedCall {
             runner: self.runner.clone(),
@@ -63,13 +63,13 @@ impl Backend for Rmcp {
         }))
     }
 
-    /// All of it: a handler may ask its client whatever it answers.
+    /// Every method: a handler can send input requests during any request.
     fn runner_for(&self, _: &str) -> Option<Arc<str>> {
         Some(self.runner.clone())
     }
 
     fn notification(&self, client: &Arc<ClientHandle>, method: &str, params: Option<RawRef<'_>>) {
-        // A handler that was not started has nothing to be told.
+        // Without a running handler there is nothing to notify.
         let Some(connection) = self.running(client) else {
             return;
         };
@@ -93,14 +93,14 @@ impl Rmcp {
         noted.map_err(|_| codes::internal("the list of tools is not an object"))
     }
 
-    /// What the handler answers, if it does so in time.
+    /// The response of the handler, within the start timeout.
     pub(super) async fn in_time<T>(
         &self,
         answer: impl Future<Output = Result<T, ErrorObject>>,
     ) -> Result<T, ErrorObject> {
         timeout(self.patience, answer).await.unwrap_or_else(|_| {
             let limit = self.patience.as_secs_f64();
-            let why = format!("the server did not answer within {limit} s (setting `patience`)");
+            let why = format!("the server did not respond within {limit} s (setting `start_timeout`)");
             Err(codes::internal(why))
         })
     }

@@ -1,4 +1,4 @@
-//! How a handler begins: made, introduced to its client, asked for its tools. All of that in bounded time.
+//! Starts a handler: creates it, initializes it, and lists its tools, within a time limit.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -25,7 +25,7 @@ impl Rmcp {
         client: &Arc<ClientHandle>,
     ) -> Result<Arc<Connection>, ErrorObject> {
         let handler = catch_unwind(AssertUnwindSafe(|| (self.make)()))
-            .map_err(|_| codes::internal("the server could not be made (panic)"))?;
+            .map_err(|_| codes::internal("the handler could not be created (panic)"))?;
         let (needs, needed) = watch::channel(());
         let guarded = Guarded {
             handler,
@@ -36,9 +36,9 @@ impl Rmcp {
         let shared = Shared::new(client, &to_handler);
         tokio::spawn(async move {
             match guarded.serve(channel).await {
-                // Ends when the channel does.
+                // The handler ends when the channel closes.
                 Ok(running) => drop(running.waiting().await),
-                Err(error) => tracing::warn!(%error, "a handler did not begin"),
+                Err(error) => tracing::warn!(%error, "could not start a handler"),
             }
         });
         tokio::spawn(shared.clone().listen(from_handler));
@@ -80,7 +80,7 @@ impl Rmcp {
         })
     }
 
-    /// Takes note of all tools of a handler.
+    /// Lists and records all tools of a handler.
     pub(super) async fn learn(
         &self,
         shared: &Shared,
@@ -93,7 +93,7 @@ impl Rmcp {
                 .map(|cursor| encoded(&json!({ "cursor": cursor })));
             let list = messages::request(outlast_wire::tool::LIST, params.transpose()?.as_ref())?;
             let page = shared.request(to_handler, list, None).await?;
-            // A page that is no object lists nothing.
+            // A page that is not an object has no tools.
             let _ = shared.catalogue.note(page.borrow(), &self.tasks);
             let next = object::find(page.borrow(), &["nextCursor"]);
             match next.filter(|next| next.is_text()) {
@@ -105,13 +105,13 @@ impl Rmcp {
     }
 }
 
-/// What the handler is told of the client: all but that it knows tasks, which are ours to give.
+/// The `initialize` params for the handler: those of the client without tasks, which are ours.
 fn introduction(client: &ClientHandle) -> Result<Raw, ErrorObject> {
     let capabilities = without_tasks(client.capabilities())?;
     let unnamed = encoded(&json!({ "name": "client", "version": "unknown" }))?;
     let info = client.info().filter(|info| info.is_object());
     let info = info.unwrap_or(unnamed.borrow());
-    // In the other era a handler cannot ask while it works; whatever the client speaks, we ask it.
+    // A modern handler could not send requests. For modern clients we translate them.
     let legacy = version::LEGACY_VERSIONS.contains(&client.version());
     let version = if legacy {
         client.version()
@@ -133,8 +133,8 @@ fn encoded(value: &serde_json::Value) -> Result<Raw, ErrorObject> {
     Raw::encode(value).map_err(|error| codes::internal(error.to_string()))
 }
 
-/// The identifier of V2's extension, as rmcp knows it.
+/// The identifier of the V2 extension.
 const TASKS: &str = "io.modelcontextprotocol/tasks";
 
-/// How many pages of tools are read.
+/// The maximum of pages of tools.
 const PAGES: usize = 100;
