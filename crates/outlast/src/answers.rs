@@ -1,5 +1,4 @@
-//! Input responses, held against what was asked: their shape, and what a form says against the schema that was sent with it
-//! (V1-ELIC-18).
+//! Checks input responses: their shape, and the content of a form against its schema (V1-ELIC-18).
 
 use outlast_engine::{InputKind, InputResponse};
 use outlast_wire::envelope::ErrorObject;
@@ -8,7 +7,8 @@ use serde_json::json;
 
 use crate::schema;
 
-/// Why a value is no answer to a question of this kind with these params.
+/// Checks a response to an input request of this kind with these params. The error says what is
+/// wrong.
 pub(crate) fn check(
     kind: InputKind,
     params: Option<&Raw>,
@@ -16,7 +16,7 @@ pub(crate) fn check(
 ) -> Result<(), String> {
     let names = ["action", "content", "role", "model", "roots"];
     let [action, content, role, model, roots] =
-        object::pick(answer, names).map_err(|_| "it is no object")?;
+        object::pick(answer, names).map_err(|_| "it is not an object")?;
     match kind {
         InputKind::ElicitForm | InputKind::ElicitUrl => {
             let action = action.and_then(RawRef::text);
@@ -54,7 +54,7 @@ pub(crate) fn check(
     }
 }
 
-/// Whether a form that was accepted says what its schema wants.
+/// Checks an accepted form against its schema.
 fn check_form(params: Option<&Raw>, content: Option<RawRef<'_>>) -> Result<(), String> {
     let schema = params.and_then(|params| object::find(params.borrow(), &["requestedSchema"]));
     let Some(schema) = schema else { return Ok(()) };
@@ -62,11 +62,11 @@ fn check_form(params: Option<&Raw>, content: Option<RawRef<'_>>) -> Result<(), S
     let content = content.unwrap_or(empty.borrow());
     match schema::misfit(schema, content) {
         None => Ok(()),
-        Some(why) => Err(format!("`content` does not fit `requestedSchema`: {why}")),
+        Some(why) => Err(format!("`content` does not match `requestedSchema`: {why}")),
     }
 }
 
-/// An answer as the work may have it: one that is none becomes an error, which is all that is said of it.
+/// Replaces an invalid response by an error.
 pub(crate) fn checked(
     kind: InputKind,
     params: Option<&Raw>,
@@ -79,19 +79,19 @@ pub(crate) fn checked(
         Ok(()) => answer,
         Err(why) => {
             let method = kind.method();
-            let why = format!("the client's response to {method} is refused: {why}");
+            let why = format!("the client's response to {method} is invalid: {why}");
             InputResponse::Error(codes::invalid_params(why).to_raw())
         }
     }
 }
 
-/// The error of a sampling request that its person declined (V1-SAMP-4).
+/// The error of a sampling request that the user declined (V1-SAMP-4).
 pub(crate) fn sampling_declined() -> ErrorObject {
     ErrorObject::new(DECLINED, "User declined sampling request")
 }
 
-/// The same as a result, for the tasks of the modern era, whose input responses are bare results (V2-UPD-7): without content,
-/// and with a reason that says so.
+/// The same as a result, because the input responses of modern tasks have no errors (V2-UPD-7). It
+/// has no content, and its stop reason says that the user declined.
 pub(crate) fn declined_sample() -> Raw {
     Raw::from(&json!({
         "role": "assistant",
@@ -107,10 +107,10 @@ pub(crate) fn is_declined_sample(result: RawRef<'_>) -> bool {
     reason.as_deref() == Some(STOP_REASON)
 }
 
-/// The code of a refusal by a person.
+/// The error code if the user declined.
 pub(crate) const DECLINED: i64 = -1;
 
-/// Why there is no sample.
+/// The stop reason of a declined sampling request.
 const STOP_REASON: &str = "declined";
 
 #[cfg(test)]

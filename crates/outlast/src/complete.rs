@@ -1,4 +1,4 @@
-//! Completion: what could come next in an argument of a prompt or of an address.
+//! Completion of arguments of prompts and resource templates.
 
 use std::collections::BTreeMap;
 use std::pin::Pin;
@@ -10,12 +10,12 @@ use outlast_wire::{Raw, RawRef};
 use serde::Deserialize;
 use serde_json::json;
 
-/// What a person has typed so far into one argument.
+/// What the user has typed into one argument.
 #[derive(Clone, Debug, Default)]
 pub struct Typed {
     /// The text.
     pub text: String,
-    /// Arguments that are filled in already.
+    /// Arguments that have a value already.
     pub others: BTreeMap<String, String>,
 }
 
@@ -45,7 +45,7 @@ pub(crate) struct Wish {
     context: Context,
 }
 
-/// Whose argument it is.
+/// The prompt or template that the argument belongs to.
 #[derive(Deserialize)]
 #[serde(tag = "type")]
 pub(crate) enum About {
@@ -75,7 +75,7 @@ impl Wish {
             .map_err(|error| invalid_params(format!("invalid params: {error}")))
     }
 
-    /// The result: what `completers` have to say, which may be nothing.
+    /// The result, which can be empty.
     pub(crate) async fn answer(self, completers: &Completers) -> Result<Raw, ErrorObject> {
         let mut values = match completers.get(self.argument.name.as_str()) {
             Some(completer) => {
@@ -95,5 +95,5 @@ impl Wish {
     }
 }
 
-/// The most values in one answer, by the protocol.
+/// The protocol's maximum of values.
 const MOST: usize = 100;

@@ -1,4 +1,4 @@
-//! The fronts that something stands behind: through them clients are told what changed.
+//! The servers that serve a backend. Changes are announced to their clients.
 
 use std::sync::{Arc, Weak};
 
@@ -21,7 +21,7 @@ impl Fronts {
         }
     }
 
-    /// Tells the clients of one owner.
+    /// Announces a change to the clients of one owner.
     pub(crate) fn announce_to(&self, owner: &Owner, change: &ListChange) {
         for front in self.all() {
             front.announce_to(owner, change.clone());

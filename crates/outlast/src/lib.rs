@@ -1,7 +1,8 @@
 //! Durable MCP tasks for Rust programs.
 //!
-//! The library people add: tools that run as tasks, fronts, backs and the gateway, all on the same
-//! [`engine`]. No terminal and no home directory here: those belong to the command line.
+//! The library crate: tools that run as tasks, the server side, the client side and the gateway,
+//! all on the same [`engine`]. It uses no terminal and no home directory: those belong to the
+//! command line.
 
 mod answers;
 pub mod client;

@@ -1,10 +1,11 @@
-//! Log lines that callers cause: a few are written, the rest is counted. A flood of requests must not fill a disk.
+//! Limits log lines that callers cause, so that a flood of requests cannot fill a disk. The others
+//! are counted.
 
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
-/// Limits the lines of one place in the code.
+/// Limits the lines of one log statement.
 pub(crate) struct LogLimit(Mutex<Window>);
 
 struct Window {
@@ -23,7 +24,8 @@ impl LogLimit {
         }))
     }
 
-    /// Calls `write` with the number of lines that were left out since the last one, unless enough were written lately.
+    /// Calls `write` with the number of lines that were dropped since the last one, unless the
+    /// limit is reached.
     pub(crate) fn log(&self, write: impl FnOnce(u64)) {
         let admitted = self.0.lock().admit(Instant::now());
         if let Some(left_out) = admitted {
@@ -47,7 +49,7 @@ impl Window {
     }
 }
 
-/// How many lines are written in a window.
+/// The maximum of lines in a window.
 const MAX_LINES: u32 = 20;
 
 const WINDOW: Duration = Duration::from_secs(10);

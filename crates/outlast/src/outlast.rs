@@ -1,4 +1,4 @@
-//! A server in a few lines: a store, what is served, and where.
+//! The entry point: a store, what is served, and on which transport.
 
 use std::io;
 use std::net::SocketAddr;
@@ -16,19 +16,19 @@ use crate::transport::http::{self, HttpOptions, HttpServer};
 use crate::transport::register::Register;
 use crate::transport::stdio;
 
-/// Where tasks are kept and by which rules, for whatever is served.
+/// The store and the policy of a server.
 #[derive(Clone)]
 pub struct Outlast {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) policy: Policy,
     pub(crate) filters: Vec<Arc<dyn Middleware>>,
-    /// Where child processes are written down.
+    /// Records child processes.
     pub(crate) children: Option<Register>,
     /// How long recovered tasks wait for an upstream that is added later.
     pub(crate) late_upstreams: Option<Duration>,
 }
 
-/// An [`Outlast`] to be.
+/// Configures an [`Outlast`].
 #[derive(Default)]
 pub struct OutlastBuilder {
     store: Option<Arc<dyn Store>>,
@@ -38,16 +38,16 @@ pub struct OutlastBuilder {
     late_upstreams: Option<Duration>,
 }
 
-/// A server that is not started yet.
+/// A configured server that is not started.
 pub struct Server {
     outlast: Outlast,
     service: Arc<dyn Backend>,
     runner: Arc<dyn Runner>,
-    /// The name that the service gives its runner.
+    /// The name of the backend's runner.
     name: Arc<str>,
 }
 
-/// A server that listens on HTTP.
+/// A running HTTP server.
 pub struct Running {
     http: HttpServer,
     engine: Engine,
@@ -55,13 +55,13 @@ pub struct Running {
 }
 
 impl Outlast {
-    /// Begins to describe one. Without a word it keeps tasks in memory.
+    /// Returns a builder. Without a store, tasks are kept in memory.
     pub fn builder() -> OutlastBuilder {
         OutlastBuilder::default()
     }
 
-    /// Starts to build the engine. Once the store is open, it ends the child processes that a previous
-    /// process left: before that, another process may hold the store and use them.
+    /// Returns an engine builder. Once the store is open, the engine ends the child processes of a
+    /// previous run. It waits for the store, because another process may hold it and use them.
     pub(crate) fn engine(&self) -> EngineBuilder {
         let children = self.children.clone();
         let end_left = async move {
@@ -75,18 +75,18 @@ impl Outlast {
             .before_recovery(end_left)
     }
 
-    /// A server of these tools.
+    /// A server for these tools.
     pub fn tools(&self, tools: Tools, about: ServerInfo) -> Server {
         let tools = Arc::new(tools);
         self.serve(Arc::new(Own::new(tools.clone(), about)), tools)
     }
 
-    /// A server of anything; `runner` runs what `service` offers under [`RUNNER`].
+    /// A server for any backend. `runner` executes its calls and is registered as [`RUNNER`].
     pub fn serve(&self, service: Arc<dyn Backend>, runner: Arc<dyn Runner>) -> Server {
         self.serve_as(RUNNER.into(), service, runner)
     }
 
-    /// The same, where the service names its runner differently.
+    /// A server for a backend whose runner has another name.
     pub(crate) fn serve_as(
         &self,
         name: Arc<str>,
@@ -103,39 +103,40 @@ impl Outlast {
 }
 
 impl OutlastBuilder {
-    /// Keeps tasks in `store`.
+    /// Stores tasks in `store`.
     pub fn store(mut self, store: Arc<dyn Store>) -> Self {
         self.store = Some(store);
         self
     }
 
-    /// Grants what `policy` says.
+    /// Sets the policy.
     pub fn policy(mut self, policy: Policy) -> Self {
         self.policy = policy;
         self
     }
 
-    /// Puts `filter` around every request, inside those that were named before.
+    /// Adds middleware around every request, inside the middleware that was added before.
     pub fn filter(mut self, filter: Arc<dyn Middleware>) -> Self {
         self.filters.push(filter);
         self
     }
 
-    /// Writes down the processes of upstreams in a folder, beside the store: those that a life of this process leaves when it
-    /// is killed are ended by the next one before it runs anything again.
+    /// Records the processes of upstreams in a folder. After a crash the next run ends them before
+    /// it runs anything again.
     pub fn children(mut self, register: Option<Register>) -> Self {
         self.children = register;
         self
     }
 
-    /// Lets recovered tasks of a gateway wait up to `limit` until the upstream that ran them is added
-    /// ([`ServedUpstreams::add`](crate::gateway::ServedUpstreams::add)). Otherwise their outcome is unknown.
+    /// Makes recovered tasks of a gateway wait up to `limit` until their upstream is added
+    /// ([`ServedUpstreams::add`](crate::gateway::ServedUpstreams::add)). Without it, their outcome
+    /// is unknown.
     pub fn late_upstreams(mut self, limit: Duration) -> Self {
         self.late_upstreams = Some(limit);
         self
     }
 
-    /// The rules, settled.
+    /// Builds the [`Outlast`].
     pub fn build(self) -> Outlast {
         Outlast {
             store: self.store.unwrap_or_else(|| Arc::new(MemoryStore::new())),
@@ -148,8 +149,8 @@ impl OutlastBuilder {
 }
 
 impl Server {
-    /// Serves on standard input and output until the input ends; tasks get a while to finish, the rest is for the next
-    /// start.
+    /// Serves on standard input and output until the input ends. Then it waits a limited time for
+    /// running tasks; the next start recovers those that did not end.
     pub async fn stdio(self) -> io::Result<()> {
         let store = self.outlast.store.clone();
         let (engine, front) = self.open().await?;
@@ -161,7 +162,7 @@ impl Server {
     /// Serves over HTTP at `address`, such as `127.0.0.1:8040`.
     pub async fn http(self, address: &str) -> io::Result<Running> {
         let bind: SocketAddr = address.parse().map_err(|_| {
-            let why = format!("{address} is no address; write one like 127.0.0.1:8040");
+            let why = format!("{address} is not a socket address; use one like 127.0.0.1:8040");
             io::Error::new(io::ErrorKind::InvalidInput, why)
         })?;
         let options = HttpOptions {
@@ -171,9 +172,8 @@ impl Server {
         self.http_with(options).await
     }
 
-    /// Serves over HTTP as `options` say. The listener opens first: until tasks of a previous run are
-    /// recovered, and the store is open if it is an [`OpeningStore`](outlast_engine::store::OpeningStore), requests
-    /// are answered with −32603 "starting".
+    /// Serves over HTTP. The listener opens first. Until the store is open and tasks of a previous
+    /// run are recovered, requests are answered with −32603 "starting".
     pub async fn http_with(self, options: HttpOptions) -> io::Result<Running> {
         let store = self.outlast.store.clone();
         let (engine, front, start) = self.start();
@@ -189,14 +189,14 @@ impl Server {
         })
     }
 
-    /// Its engine, which has recovered tasks of a previous run, and its front.
+    /// Opens the engine, recovers tasks of a previous run, and returns the engine and the server.
     pub async fn open(self) -> io::Result<(Engine, Arc<McpServer>)> {
         let (engine, front, start) = self.start();
         start.await?;
         Ok((engine, front))
     }
 
-    /// Its engine and its front, which refuse everything until the future is done.
+    /// The engine and the server. They reject all requests until the future is done.
     fn start(
         self,
     ) -> (
@@ -213,18 +213,19 @@ impl Server {
 }
 
 impl Running {
-    /// Where it listens.
+    /// The address that it listens on.
     pub fn local_addr(&self) -> SocketAddr {
         self.http.local_addr()
     }
 
-    /// The address of its endpoint, for clients on this machine.
+    /// The URL of its endpoint for clients on this machine.
     pub fn url(&self) -> String {
         self.http.url()
     }
 
-    /// Takes no more work, lets calls and requests finish for a while, and ends. What is left is for the next start. Until the
-    /// end it answers health checks and requests about its tasks.
+    /// Stops accepting calls, waits a limited time for calls and requests, and closes the store.
+    /// The next start recovers the calls that did not end. Until the end it answers health checks
+    /// and requests about its tasks.
     pub async fn shutdown(self) -> io::Result<()> {
         let drained = self.engine.shutdown(DRAIN).await;
         self.http.shutdown().await;
@@ -238,5 +239,5 @@ async fn close(engine: Engine, store: &dyn Store) -> io::Result<()> {
     store.close().await.map_err(io::Error::other)
 }
 
-/// How long calls may go on when their server ends.
+/// How long calls may continue when their server ends.
 pub(crate) const DRAIN: Duration = Duration::from_secs(10);

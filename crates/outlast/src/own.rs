@@ -1,4 +1,4 @@
-//! What this process itself has to offer: tools, prompts and resources behind a front.
+//! The backend for tools, prompts and resources of this process.
 
 use std::sync::{Arc, Weak};
 
@@ -19,8 +19,8 @@ use crate::server::{
 };
 use crate::tools::{ToolContext, Tools};
 
-/// A server that is made of tools, and of prompts and resources if it has some. What it does not have it does not
-/// declare.
+/// A server with tools, and optionally prompts and resources. It declares only the capabilities
+/// that it has.
 pub struct Own {
     tools: Arc<Tools>,
     prompts: Option<Prompts>,
@@ -30,7 +30,7 @@ pub struct Own {
 }
 
 impl Own {
-    /// A server of `tools`. It is a service and, for the engine, the runner named [`RUNNER`].
+    /// A server for `tools`. It is a [`Backend`] and the engine's runner named [`RUNNER`].
     pub fn new(tools: Arc<Tools>, about: ServerInfo) -> Self {
         Self {
             tools,
@@ -41,13 +41,13 @@ impl Own {
         }
     }
 
-    /// The same with prompts.
+    /// Adds prompts.
     pub fn prompts(mut self, prompts: Prompts) -> Self {
         self.prompts = Some(prompts);
         self
     }
 
-    /// The same with resources.
+    /// Adds resources.
     pub fn resources(mut self, resources: Resources) -> Self {
         self.resources = Some(resources);
         self
@@ -72,7 +72,7 @@ impl Own {
         prompts || self.resources.as_ref().is_some_and(Resources::complete_any)
     }
 
-    /// Answers a request that is about prompts or resources; `None` if it is about nothing that is here.
+    /// Answers a request for prompts, resources or completion; `None` for any other method.
     async fn answer(
         &self,
         method: &str,
@@ -88,7 +88,7 @@ impl Own {
                 one_page(params).and_then(|()| all.list_templates())
             }
             (method::RESOURCES_READ, _, Some(all)) => all.read(params).await,
-            // The front remembers who wants to hear of what.
+            // The server side stores the subscriptions.
             (method::RESOURCES_SUBSCRIBE, _, Some(all)) => all.subscribe(params),
             (method::RESOURCES_UNSUBSCRIBE, _, Some(all)) => all.unsubscribe(params),
             (method::COMPLETE, ..) if self.completes() => self.complete(params).await,
@@ -107,7 +107,7 @@ impl Own {
                 let pattern = uri.clone();
                 resources.complete(&pattern, wish).await
             }
-            _ => Err(codes::invalid_params("there is nothing of that kind")),
+            _ => Err(codes::invalid_params("this server has no such prompts or resources")),
         }
     }
 }
@@ -135,7 +135,7 @@ impl Backend for Own {
         }
         let tools = self.tools.iter().map(|tool| {
             let mut listed = tool.listed();
-            // V1-TOOL-8, S2-31: forbidden is left out.
+            // V1-TOOL-8, S2-31: `forbidden` is omitted.
             if tool.support() != TaskSupport::Forbidden {
                 listed["execution"] = json!({ "taskSupport": tool.support().as_str() });
             }
@@ -156,7 +156,7 @@ impl Backend for Own {
         Ok(tool.map(|tool| tool.prepared(self.runner.clone())))
     }
 
-    /// Prompts, if one of them asks.
+    /// Prompts, if one of them sends input requests.
     fn runner_for(&self, method: &str) -> Option<Arc<str>> {
         let asks =
             method == method::PROMPTS_GET && self.prompts.as_ref().is_some_and(Prompts::any_asks);
@@ -202,7 +202,7 @@ impl Runner for Own {
     }
 }
 
-/// All that is listed is on the first page.
+/// Rejects a cursor, because all lists have one page.
 fn one_page(params: Option<RawRef<'_>>) -> Result<(), ErrorObject> {
     match params::cursor(params)? {
         None => Ok(()),

@@ -1,10 +1,10 @@
-//! Values held against JSON Schemas that came from a peer.
+//! Validates values against JSON Schemas of a peer.
 
 use outlast_wire::RawRef;
 use serde_json::Value;
 
-/// Why `value` does not fit `schema`, in one sentence for each fault; `None` if it fits. A schema that cannot be used, such as
-/// one that refers to another document, refuses nothing.
+/// Why `value` does not match `schema`, with up to three errors; `None` if it does. A schema that
+/// cannot be used, such as one that refers to another document, rejects nothing.
 pub(crate) fn misfit(schema: RawRef<'_>, value: RawRef<'_>) -> Option<String> {
     let (Ok(schema), Ok(value)) = (schema.open::<Value>(), value.open::<Value>()) else {
         return Some("it is not JSON".into());
@@ -15,14 +15,14 @@ pub(crate) fn misfit(schema: RawRef<'_>, value: RawRef<'_>) -> Option<String> {
     let validator = match validator {
         Ok(validator) => validator,
         Err(error) => {
-            tracing::debug!(%error, "a JSON Schema of a peer cannot be used");
+            tracing::debug!(%error, "ignoring an unusable JSON Schema of a peer");
             return None;
         }
     };
     let faults = validator.iter_errors(&value).take(MOST_FAULTS);
     let faults: Vec<_> = faults
         .map(|fault| {
-            // The value itself may be a secret.
+            // The value can be a secret.
             let what = fault.masked_with("it");
             match fault.instance_path().as_str() {
                 "" => what.to_string(),
@@ -33,7 +33,7 @@ pub(crate) fn misfit(schema: RawRef<'_>, value: RawRef<'_>) -> Option<String> {
     (!faults.is_empty()).then(|| faults.join("; "))
 }
 
-/// How many faults are named.
+/// The maximum of reported errors.
 const MOST_FAULTS: usize = 3;
 
 #[cfg(test)]

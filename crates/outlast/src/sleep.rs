@@ -1,8 +1,8 @@
-//! Waits that may have no end.
+//! Sleeping with an optional deadline.
 
 use tokio::time::Instant;
 
-/// Waits until `moment`, or for ever if there is none.
+/// Waits until `moment`; without one, it never resolves.
 pub(crate) async fn sleep_until(moment: Option<Instant>) {
     match moment {
         Some(moment) => tokio::time::sleep_until(moment).await,

@@ -1,4 +1,4 @@
-//! Prompts in this process: messages with blanks, for a person to pick.
+//! Prompts of this process: message templates that a user selects.
 
 mod prompt;
 
@@ -20,7 +20,7 @@ use prompt::Write;
 
 pub use prompt::{Messages, Needed, Prompt, assistant, user};
 
-/// A set of prompts. Cheap to clone; all clones are one set, which may change while it is served.
+/// A set of prompts. Cheap to clone; all clones share one set, which can change while it is served.
 #[derive(Clone, Default)]
 pub struct Prompts(Arc<Shared>);
 
@@ -31,25 +31,25 @@ struct Shared {
 }
 
 impl Prompts {
-    /// No prompts yet.
+    /// An empty set.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// These prompts and `prompt`.
+    /// Adds `prompt`.
     pub fn with(self, prompt: Prompt) -> Self {
         self.add(prompt);
         self
     }
 
-    /// Adds `prompt`, which takes the place of one with the same name; clients are told that the list changed.
+    /// Adds `prompt`, which replaces one with the same name, and announces the change to clients.
     pub fn add(&self, prompt: Prompt) {
         let name = prompt.name.clone();
         self.change(|prompts| prompts.insert(name, Arc::new(prompt)));
         self.0.fronts.announce(&ListChange::Prompts);
     }
 
-    /// Takes a prompt away; clients are told, if it was there.
+    /// Removes a prompt and announces the change to clients.
     pub fn remove(&self, name: &str) {
         if self.change(|prompts| prompts.remove(name)).is_some() {
             self.0.fronts.announce(&ListChange::Prompts);
@@ -60,7 +60,7 @@ impl Prompts {
         &self.0.fronts
     }
 
-    /// Whether any of them suggests values.
+    /// Whether any prompt has a completer.
     pub(crate) fn complete_any(&self) -> bool {
         self.look(|prompts| prompts.values().any(|prompt| !prompt.completers.is_empty()))
     }
@@ -71,12 +71,12 @@ impl Prompts {
         encoded(&json!({ "prompts": prompts }))
     }
 
-    /// Whether any of them asks its caller.
+    /// Whether any prompt sends input requests.
     pub(crate) fn any_asks(&self) -> bool {
         self.look(|prompts| prompts.values().any(|prompt| prompt.asks()))
     }
 
-    /// The result of `prompts/get`; `cx` is the way to its caller, if there is one.
+    /// The result of `prompts/get`. `cx` is the context for input requests, if there is one.
     pub(crate) async fn get(
         &self,
         params: Option<RawRef<'_>>,
@@ -101,8 +101,8 @@ impl Prompts {
         let messages = match (&prompt.write, cx) {
             (Write::Alone(write), _) => write(given).await,
             (Write::Asking(write), Some(cx)) => write(given, cx).await,
-            // It was added after the front had looked.
-            (Write::Asking(_), None) => return Err(internal("this prompt asks; get it again")),
+            // It was added after the server side had chosen the runner.
+            (Write::Asking(_), None) => return Err(internal("this prompt was just added; get it again")),
         };
         let messages = messages.map_err(|why| why.to_wire())?;
         encoded(&json!({ "description": &*prompt.description, "messages": messages }))

@@ -1,4 +1,4 @@
-//! One prompt: what `prompts/list` says of it, and what it says.
+//! One prompt: its entry in `prompts/list`, and its function.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -17,23 +17,23 @@ pub struct Prompt {
     pub(super) write: Write,
 }
 
-/// How its messages are made.
+/// The function that creates the messages.
 pub(super) enum Write {
     Alone(Box<dyn Fn(Arguments) -> Writing + Send + Sync>),
     Asking(Box<dyn Fn(Arguments, ToolContext) -> Writing + Send + Sync>),
 }
 
-/// What a prompt makes: its messages, see [`user`] and [`assistant`].
+/// The return value of a prompt: its messages, see [`user`] and [`assistant`].
 pub type Messages = Result<Vec<Value>, ToolFailure>;
 
 pub(super) type Writing = Pin<Box<dyn Future<Output = Messages> + Send>>;
 
-/// Whether an argument may be left out.
+/// Whether an argument is required.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Needed {
-    /// It may not.
+    /// It is required.
     Always,
-    /// It may.
+    /// It is optional.
     Sometimes,
 }
 
@@ -43,7 +43,7 @@ pub(super) struct Argument {
     pub(super) needed: Needed,
 }
 
-/// A message of the person, such as `user(content::text("Hi"))`.
+/// A message of the user, such as `user(content::text("Hi"))`.
 pub fn user(content: Value) -> Value {
     json!({ "role": "user", "content": content })
 }
@@ -54,7 +54,7 @@ pub fn assistant(content: Value) -> Value {
 }
 
 impl Prompt {
-    /// The prompt `name`, whose messages `write` makes. It has no arguments until told otherwise.
+    /// A prompt whose messages `write` returns. It has no arguments by default.
     pub fn new<F, W>(name: &str, description: &str, write: F) -> Self
     where
         F: Fn(Arguments) -> W + Send + Sync + 'static,
@@ -64,8 +64,8 @@ impl Prompt {
         Self::written(name, description, write)
     }
 
-    /// The prompt `name`, whose messages `write` makes with the help of its caller: it may ask a person or a model
-    /// first, as a tool does.
+    /// A prompt whose messages `write` returns, and which can send input requests first, like a
+    /// tool.
     pub fn asking<F, W>(name: &str, description: &str, write: F) -> Self
     where
         F: Fn(Arguments, ToolContext) -> W + Send + Sync + 'static,
@@ -89,7 +89,7 @@ impl Prompt {
         matches!(self.write, Write::Asking(_))
     }
 
-    /// The same prompt with one more argument.
+    /// Adds an argument.
     pub fn argument(mut self, name: &str, description: &str, needed: Needed) -> Self {
         self.arguments.push(Argument {
             name: name.into(),
@@ -99,7 +99,7 @@ impl Prompt {
         self
     }
 
-    /// The same prompt, which suggests values for an argument, the best first.
+    /// Adds a completer for an argument. It returns the best values first.
     pub fn complete<F, W>(mut self, argument: &str, suggest: F) -> Self
     where
         F: Fn(Typed) -> W + Send + Sync + 'static,
@@ -109,7 +109,7 @@ impl Prompt {
         self
     }
 
-    /// What `prompts/list` says of it.
+    /// Its entry in `prompts/list`.
     pub(super) fn listed(&self) -> Value {
         let mut listed = json!({ "name": &*self.name, "description": &*self.description });
         if !self.arguments.is_empty() {

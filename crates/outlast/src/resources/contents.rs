@@ -1,9 +1,9 @@
-//! What is in a resource.
+//! The contents of a resource.
 
 use base64::prelude::{BASE64_STANDARD, Engine as _};
 use serde_json::{Value, json};
 
-/// What is in a resource.
+/// The contents of a resource.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Contents {
     what: What,
@@ -17,7 +17,7 @@ enum What {
 }
 
 impl Contents {
-    /// A text.
+    /// Text contents.
     pub fn text(text: impl Into<String>) -> Self {
         Self {
             what: What::Text(text.into()),
@@ -25,7 +25,7 @@ impl Contents {
         }
     }
 
-    /// Anything else.
+    /// Binary contents.
     pub fn bytes(bytes: impl Into<Vec<u8>>) -> Self {
         Self {
             what: What::Bytes(bytes.into()),
@@ -33,13 +33,13 @@ impl Contents {
         }
     }
 
-    /// The same, of this type; without it the type of the resource counts.
+    /// Sets the MIME type. By default it is that of the resource.
     pub fn mime(mut self, mime: &str) -> Self {
         self.mime = Some(mime.to_owned());
         self
     }
 
-    /// The contents as those of `uri`, which is of the type `mime` unless they say otherwise.
+    /// The contents of `uri`, with `mime` as the default type.
     pub(crate) fn at(&self, uri: &str, mime: Option<&str>) -> Value {
         let mut at = json!({ "uri": uri });
         if let Some(mime) = self.mime.as_deref().or(mime) {

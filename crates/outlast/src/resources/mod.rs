@@ -1,4 +1,4 @@
-//! Resources in this process: things with an address that a client reads, and may want to hear about.
+//! Resources of this process, which clients can read and subscribe to.
 
 mod contents;
 mod pattern;
@@ -21,7 +21,8 @@ use resource::Reading;
 pub use contents::Contents;
 pub use resource::{Read, Resource, Template, Variables};
 
-/// A set of resources. Cheap to clone; all clones are one set, which may change while it is served.
+/// A set of resources. Cheap to clone; all clones share one set, which can change while it is
+/// served.
 #[derive(Clone, Default)]
 pub struct Resources(Arc<Shared>);
 
@@ -40,40 +41,40 @@ struct All {
 type Reader = Box<dyn FnOnce() -> Reading + Send>;
 
 impl Resources {
-    /// No resources yet.
+    /// An empty set.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// These resources and `resource`.
+    /// Adds `resource`.
     pub fn with(self, resource: Resource) -> Self {
         self.add(resource);
         self
     }
 
-    /// These resources and those of `template`. An address that is a resource's own is not looked for here; of
-    /// several patterns that fit, the first in the order of their texts counts.
+    /// Adds `template`. A resource takes precedence over a template. If several templates match,
+    /// the first in the order of their texts is used.
     pub fn with_template(self, template: Template) -> Self {
         let text = template.pattern.text().to_owned();
         self.change(|all| all.templates.insert(text, Arc::new(template)));
         self
     }
 
-    /// Adds `resource`, which takes the place of one at the same address; clients are told that the list changed.
+    /// Adds `resource`, which replaces one with the same URI, and announces the change to clients.
     pub fn add(&self, resource: Resource) {
         let uri = resource.uri.clone();
         self.change(|all| all.resources.insert(uri, resource));
         self.0.fronts.announce(&ListChange::Resources);
     }
 
-    /// Takes a resource away; clients are told, if it was there.
+    /// Removes a resource and announces the change to clients.
     pub fn remove(&self, uri: &str) {
         if self.change(|all| all.resources.remove(uri)).is_some() {
             self.0.fronts.announce(&ListChange::Resources);
         }
     }
 
-    /// Tells those who want to hear of it that the resource at `uri` is not what it was.
+    /// Notifies the subscribers of `uri` that the resource has changed.
     pub fn updated(&self, uri: &str) {
         self.0.fronts.announce(&ListChange::Resource(uri.into()));
     }
@@ -82,7 +83,7 @@ impl Resources {
         &self.0.fronts
     }
 
-    /// Whether any template suggests values.
+    /// Whether any template has a completer.
     pub(crate) fn complete_any(&self) -> bool {
         self.look(|all| {
             let mut templates = all.templates.values();
@@ -90,7 +91,7 @@ impl Resources {
         })
     }
 
-    /// The result of `resources/list`: all on one page, by address.
+    /// The result of `resources/list`: all on one page, ordered by URI.
     pub(crate) fn list(&self) -> Result<Raw, ErrorObject> {
         let resources: Vec<_> =
             self.look(|all| all.resources.values().map(Resource::listed).collect());
@@ -128,13 +129,13 @@ impl Resources {
         }
     }
 
-    /// The result of `resources/unsubscribe`, also where nothing was subscribed to.
+    /// The result of `resources/unsubscribe`, even without a subscription.
     pub(crate) fn unsubscribe(&self, params: Option<RawRef<'_>>) -> Result<Raw, ErrorObject> {
         address(params)?;
         encoded(&json!({}))
     }
 
-    /// The result of `completion/complete` for a blank of the template `pattern`.
+    /// The result of `completion/complete` for a variable of the template `pattern`.
     pub(crate) async fn complete(&self, pattern: &str, wish: Wish) -> Result<Raw, ErrorObject> {
         let found = self.look(|all| all.templates.get(pattern).cloned());
         let template =
@@ -152,7 +153,7 @@ impl Resources {
 }
 
 impl All {
-    /// What reads `uri`, and the type it has unless it says otherwise.
+    /// The reader of `uri` and its default type.
     fn find(&self, uri: &str) -> Option<(Reader, Option<String>)> {
         if let Some(resource) = self.resources.get(uri) {
             let read = resource.read.clone();
@@ -175,7 +176,7 @@ impl All {
     }
 }
 
-/// The `uri` that params name.
+/// The `uri` in params.
 fn address(params: Option<RawRef<'_>>) -> Result<String, ErrorObject> {
     params
         .and_then(|params| object::find(params, &["uri"])?.text())
@@ -183,7 +184,7 @@ fn address(params: Option<RawRef<'_>>) -> Result<String, ErrorObject> {
         .ok_or_else(|| invalid_params("`uri` must be a string"))
 }
 
-/// -32002 with the address that nobody knows.
+/// -32002 with the unknown URI.
 fn not_found(uri: &str) -> ErrorObject {
     let data = Raw::encode(&json!({ "uri": uri })).expect("a text is JSON");
     ErrorObject::new(RESOURCE_NOT_FOUND, "resource not found").with_data(data)

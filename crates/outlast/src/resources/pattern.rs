@@ -1,8 +1,8 @@
-//! Addresses with blanks: the part of RFC 6570 that can be read backwards without doubt.
+//! URI templates: the part of RFC 6570 that can be matched unambiguously.
 
 use super::Variables;
 
-/// A pattern of addresses. Braces that do not make a blank stand for themselves.
+/// A URI template. Braces without a valid variable name are literal text.
 pub(super) struct Pattern {
     text: String,
     parts: Vec<Part>,
@@ -44,8 +44,8 @@ impl Pattern {
         &self.text
     }
 
-    /// What the blanks stand for in `uri`, if it follows the pattern. Each stands for at least one character and
-    /// reaches to the first place where the text after it is found.
+    /// The values of the variables if `uri` matches. Each value has at least one character and ends
+    /// at the first occurrence of the text after it.
     pub(super) fn read(&self, uri: &str) -> Option<Variables> {
         let mut variables = Variables::new();
         let mut rest = uri;
@@ -61,7 +61,7 @@ impl Pattern {
             let end = match self.parts.get(at + 1) {
                 None => rest.len(),
                 Some(Part::Text(next)) => rest.find(next.as_str())?,
-                // Where the first of two ends nobody can tell.
+                // The end of the first of two adjacent variables is ambiguous.
                 Some(_) => return None,
             };
             let (value, after) = rest.split_at(end);
@@ -75,7 +75,7 @@ impl Pattern {
     }
 }
 
-/// The first blank of `text`: what is before it, its name, what comes after.
+/// The first variable of `text`: the text before it, its name, the text after it.
 fn blank(text: &str) -> Option<(&str, &str, &str)> {
     let mut from = 0;
     loop {
@@ -91,7 +91,7 @@ fn blank(text: &str) -> Option<(&str, &str, &str)> {
     }
 }
 
-/// `text` with its percent signs resolved.
+/// `text` with percent-encoding decoded.
 fn decoded(text: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();

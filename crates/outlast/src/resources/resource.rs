@@ -1,4 +1,4 @@
-//! One resource, or a family of them: what the lists say, and how it is read.
+//! A resource or a resource template: its entry in lists, and its reader.
 
 use std::collections::BTreeMap;
 use std::pin::Pin;
@@ -18,7 +18,7 @@ pub struct Resource {
     pub(super) read: Arc<dyn Fn() -> Reading + Send + Sync>,
 }
 
-/// A family of resources whose addresses follow one pattern.
+/// A resource template: resources whose URIs match one pattern.
 pub struct Template {
     pub(super) pattern: Pattern,
     pub(super) about: About,
@@ -26,10 +26,10 @@ pub struct Template {
     pub(super) read: Arc<dyn Fn(Variables) -> Reading + Send + Sync>,
 }
 
-/// What the blanks of a pattern stand for in one address.
+/// The values of the variables of a template.
 pub type Variables = BTreeMap<String, String>;
 
-/// What reading a resource brings.
+/// The result of reading a resource.
 pub type Read = Result<Contents, ToolFailure>;
 
 pub(super) type Reading = Pin<Box<dyn Future<Output = Read> + Send>>;
@@ -42,7 +42,7 @@ pub(super) struct About {
 }
 
 impl Resource {
-    /// The resource at `uri`, which `read` reads.
+    /// A resource at `uri`. `read` returns its contents.
     pub fn new<F, W>(uri: &str, name: &str, read: F) -> Self
     where
         F: Fn() -> W + Send + Sync + 'static,
@@ -55,13 +55,13 @@ impl Resource {
         }
     }
 
-    /// The same with a description.
+    /// Sets the description.
     pub fn description(mut self, description: &str) -> Self {
         self.about.description = Some(description.to_owned());
         self
     }
 
-    /// The same, of this type.
+    /// Sets the MIME type.
     pub fn mime(mut self, mime: &str) -> Self {
         self.about.mime = Some(mime.to_owned());
         self
@@ -73,8 +73,8 @@ impl Resource {
 }
 
 impl Template {
-    /// The resources whose addresses follow `pattern`, such as `file:///{name}`: `{name}` stands for a part
-    /// without `/`, `{+path}` for any text.
+    /// A template for URIs that match `pattern`, such as `file:///{name}`: `{name}` matches text
+    /// without `/`, `{+path}` any text.
     pub fn new<F, W>(pattern: &str, name: &str, read: F) -> Self
     where
         F: Fn(Variables) -> W + Send + Sync + 'static,
@@ -88,19 +88,19 @@ impl Template {
         }
     }
 
-    /// The same with a description.
+    /// Sets the description.
     pub fn description(mut self, description: &str) -> Self {
         self.about.description = Some(description.to_owned());
         self
     }
 
-    /// The same, of this type.
+    /// Sets the MIME type.
     pub fn mime(mut self, mime: &str) -> Self {
         self.about.mime = Some(mime.to_owned());
         self
     }
 
-    /// The same, which suggests values for a blank, the best first.
+    /// Adds a completer for a variable. It returns the best values first.
     pub fn complete<F, W>(mut self, variable: &str, suggest: F) -> Self
     where
         F: Fn(Typed) -> W + Send + Sync + 'static,

@@ -11,7 +11,7 @@ use super::ToolFailure;
 pub struct Arguments(Map<String, Value>);
 
 impl Arguments {
-    /// The arguments of a `tools/call`. Absent ones are none.
+    /// The arguments of a `tools/call`; empty if they are absent.
     pub(super) fn of(call: &Origin) -> Result<Self, String> {
         let Some(params) = &call.params else {
             return Ok(Self::default());
@@ -33,7 +33,7 @@ impl Arguments {
         found.ok_or_else(|| format!("argument {name} must be a string").into())
     }
 
-    /// The number under `name`, or `otherwise` where there is none.
+    /// The number under `name`, or `otherwise` if it is absent.
     pub fn number(&self, name: &str, otherwise: f64) -> Result<f64, ToolFailure> {
         match self.get(name) {
             None => Ok(otherwise),
@@ -43,7 +43,7 @@ impl Arguments {
         }
     }
 
-    /// All arguments as a `T`; the one that is wrong is named.
+    /// Deserializes all arguments into a `T`. The error names the wrong argument.
     pub fn read<T: for<'a> Deserialize<'a>>(self) -> Result<T, ToolFailure> {
         let read = serde_path_to_error::deserialize(Value::Object(self.0));
         read.map_err(|error| match error.path().iter().next() {

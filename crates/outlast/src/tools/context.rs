@@ -1,4 +1,4 @@
-//! What a tool can do while it runs.
+//! The context of a running tool: status, progress, logs, input requests and cancellation.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,22 +15,23 @@ use serde_json::{Value, json};
 use crate::answers;
 use crate::server::RequestParts;
 
-/// A tool's way to its caller. Cheap to clone.
+/// Connects a running tool to its caller. Cheap to clone.
 #[derive(Clone)]
 pub struct ToolContext {
     call: CallContext,
-    /// Whether the tool looks after cancellation itself.
+    /// Whether the tool handles cancellation itself.
     listens: Arc<AtomicBool>,
-    /// Whether progress is the status message of the task, too.
+    /// Whether progress is also the status message of the task.
     progress_is_status: bool,
 }
 
-/// Why a question brought no result.
+/// Why an input request returned no result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Asked {
-    /// It could not be put, or was taken back; a caller without the capability is the first case.
+    /// It could not be sent, for example because the client lacks the capability, or it was
+    /// withdrawn.
     Not(InputError),
-    /// The caller answered with this JSON-RPC error.
+    /// The client responded with this JSON-RPC error.
     Refused(Raw),
 }
 
@@ -46,17 +47,17 @@ impl ToolContext {
         }
     }
 
-    /// The id of the call: that of its task, if it is one or becomes one.
+    /// The id of the call. If the call is or becomes a task, it is the id of the task.
     pub fn id(&self) -> TaskId {
         self.call.id()
     }
 
-    /// Says where the work stands.
+    /// Sets the status message of the task.
     pub fn status(&self, message: &str) {
         self.call.status(message);
     }
 
-    /// Says that `done` of `total` is done.
+    /// Reports progress.
     pub fn progress(&self, done: f64, total: f64) {
         self.report(Progress {
             done,
@@ -65,8 +66,8 @@ impl ToolContext {
         });
     }
 
-    /// Says how far the work has come. A caller that gets no progress for the whole life of a task gets it as the status
-    /// message of the task.
+    /// Reports progress. A client that gets no progress notifications for its tasks gets it as the
+    /// status message.
     pub fn report(&self, progress: Progress) {
         if self.progress_is_status {
             self.call.progress_as_status(&progress);
@@ -74,8 +75,8 @@ impl ToolContext {
         self.call.progress(progress);
     }
 
-    /// Says something to whoever listens: a text, or any JSON. It is not kept; a client gets it from the level on
-    /// that it wants, under the name of the tool.
+    /// Sends a log message: a text, or any JSON. It is not stored. A client gets it, with the tool
+    /// as logger, if the level is at least the one that it has set.
     pub fn log(&self, level: Level, data: impl Serialize) {
         match Raw::encode(&data) {
             Ok(data) => self.call.log(Log {
@@ -83,11 +84,11 @@ impl ToolContext {
                 logger: self.call.tool(),
                 data,
             }),
-            Err(error) => tracing::warn!(%error, "a log message is no JSON"),
+            Err(error) => tracing::warn!(%error, "could not encode a log message as JSON"),
         }
     }
 
-    /// Asks the caller's person to fill in a form: the parameters of `elicitation/create`.
+    /// Asks the user of the client. `form` is the params of `elicitation/create`.
     pub async fn elicit(&self, form: Value) -> Result<Value, Asked> {
         let kind = match form["mode"].as_str() {
             Some("url") => InputKind::ElicitUrl,
@@ -96,7 +97,7 @@ impl ToolContext {
         self.ask(kind, form).await
     }
 
-    /// Asks the caller's model: the parameters of `sampling/createMessage`.
+    /// Asks the model of the client. `params` is the params of `sampling/createMessage`.
     pub async fn sample(&self, params: Value) -> Result<Value, Asked> {
         let kind = match params.get("tools") {
             Some(_) => InputKind::SampleWithTools,
@@ -105,12 +106,13 @@ impl ToolContext {
         self.ask(kind, params).await
     }
 
-    /// Asks for the folders the caller works in.
+    /// Requests the root folders of the client.
     pub async fn roots(&self) -> Result<Value, Asked> {
         self.ask(InputKind::Roots, json!({})).await
     }
 
-    /// Asks before any work is done; where the protocol has it, the caller repeats its call instead.
+    /// Sends an input request before any work is done. If the protocol supports it, the client gets
+    /// the request as the response to its call and repeats the call.
     pub async fn ask_first(&self, kind: InputKind, params: Value) -> Result<Value, Asked> {
         let mut question = question(kind, &params);
         question.timing = InputTiming::BeforeWork;
@@ -122,8 +124,8 @@ impl ToolContext {
         )
     }
 
-    /// The same under a key that the tool chooses and uses once: a caller that knows it may answer before it is
-    /// asked.
+    /// Like [`Self::ask_first`], under a key that the tool chooses and uses once. A client that
+    /// knows the key can send the response with its call.
     pub async fn ask_first_as(
         &self,
         key: &str,
@@ -140,25 +142,25 @@ impl ToolContext {
         let answered = answered.map_err(Asked::Not)?;
         let answer = answered.response.clone();
         if let Err(error) = answered.confirm().await {
-            tracing::info!(%error, "an answer is kept although it was used");
+            tracing::info!(%error, "could not confirm an input response; it stays stored");
         }
         opened(kind, params.as_ref(), Ok(answer))
     }
 
-    /// Whether the caller wants the work to stop.
+    /// Whether the caller has cancelled the call.
     pub fn is_cancelled(&self) -> bool {
         self.listens.store(true, Ordering::Relaxed);
         self.call.is_cancelled()
     }
 
-    /// Resolves when the caller wants the work to stop. A tool that never asks is dropped then; one that
-    /// does has time to tidy up.
+    /// Resolves when the caller cancels the call. A tool that calls this or [`Self::is_cancelled`]
+    /// has time for cleanup; any other tool is dropped.
     pub async fn cancelled(&self) {
         self.listens.store(true, Ordering::Relaxed);
         self.call.cancelled().await;
     }
 
-    /// Resolves when the caller wants the work to stop and the tool does not look after that itself.
+    /// Resolves when the caller cancels the call and the tool does not handle cancellation itself.
     pub(crate) async fn given_up(&self) {
         self.call.cancelled().await;
         if self.listens.load(Ordering::Relaxed) {
@@ -181,7 +183,7 @@ impl std::fmt::Display for Asked {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Not(error) => error.fmt(f),
-            Self::Refused(error) => write!(f, "the caller refused: {}", error.as_str()),
+            Self::Refused(error) => write!(f, "the client responded with an error: {}", error.as_str()),
         }
     }
 }

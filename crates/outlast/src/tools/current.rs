@@ -1,15 +1,16 @@
-//! The tool that runs here: known without being passed along (S2-15).
+//! The context of the running tool as a task-local value (S2-15).
 
 use super::ToolContext;
 
-/// The context of the tool that is running in this task of the runtime, if one is.
+/// The context of the tool that runs in this Tokio task, if any.
 ///
-/// What a tool awaits finds it, however deep; what it spawns does not, and gets a clone of the context instead.
+/// It is available in everything that the tool awaits. A spawned task does not have it; pass a
+/// clone instead.
 pub fn current() -> Option<ToolContext> {
     CURRENT.try_with(ToolContext::clone).ok()
 }
 
-/// Runs the work of a tool, with `cx` as what [`current`] gives inside.
+/// Runs a tool with `cx` as the value of [`current`].
 pub(super) async fn running<W: Future>(cx: ToolContext, work: impl FnOnce() -> W) -> W::Output {
     CURRENT.scope(cx, async { work().await }).await
 }

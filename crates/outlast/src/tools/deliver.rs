@@ -1,4 +1,4 @@
-//! What a tool asks of its callers, and when its calls become tasks.
+//! When the calls of a tool become tasks, and which capabilities they need.
 
 use std::sync::Arc;
 
@@ -12,21 +12,22 @@ use super::Tool;
 use crate::server::{PreparedCall, TaskPolicy};
 
 impl Tool {
-    /// The same tool, whose calls become tasks at this moment, where the server decides that. Without a word, a tool
-    /// that must run as a task is one at once, and one that may is one after [`TaskPolicy::DEFAULT_GRACE`].
+    /// Sets when calls become tasks, if the server decides that. By default, a tool that must run
+    /// as a task becomes one at once, and a tool that can becomes one after
+    /// [`TaskPolicy::DEFAULT_GRACE`].
     pub fn deliver(mut self, delivery: TaskPolicy) -> Self {
         self.delivery = Some(delivery);
         self
     }
 
-    /// The same tool, which is of no use to a caller that cannot answer such questions: it is refused before
-    /// anything runs (V2-META-5).
+    /// Sets the input kinds that the tool requires. A call from a client that does not support them
+    /// is rejected (V2-META-5).
     pub fn needs(mut self, kinds: impl IntoIterator<Item = InputKind>) -> Self {
         self.needs = kinds.into_iter().collect();
         self
     }
 
-    /// A call of it, which `runner` runs.
+    /// A call of this tool, executed by `runner`.
     pub(crate) fn prepared(&self, runner: Arc<str>) -> PreparedCall {
         PreparedCall {
             runner,
@@ -56,8 +57,8 @@ pub(super) fn mirrored(tool: &str, schema: &Value) -> Arc<[HeaderParam]> {
     match headers::annotations(schema.borrow()) {
         Ok(params) => params.into(),
         Err(error) => {
-            // V2-PARAM-3: clients leave such a tool out.
-            tracing::warn!(tool, %error, "a schema is of no use over HTTP");
+            // V2-PARAM-3: clients ignore such a tool.
+            tracing::warn!(tool, %error, "the input schema has invalid header annotations");
             Arc::default()
         }
     }

@@ -1,7 +1,7 @@
-//! Tools in this process: closures with a name, run by the engine.
+//! Tools of this process: named closures that the engine runs.
 //!
-//! Unknown tools are a protocol error (V1-TLS-2, V2-TLS-6); what goes wrong inside a tool is a result
-//! flagged `isError`, so that the model can read it.
+//! An unknown tool is a protocol error (V1-TLS-2, V2-TLS-6). A failure inside a tool is a result
+//! with `isError`, so that the model can read it.
 
 mod arguments;
 mod context;
@@ -35,28 +35,28 @@ pub struct Tools {
     tools: BTreeMap<Arc<str>, Tool>,
 }
 
-/// What a tool returns: its result as JSON, or why it failed.
+/// The return value of a tool: its result as JSON, or a failure.
 pub type ToolResult = Result<Value, ToolFailure>;
 
-/// Why a tool failed: in words for the model, or as an error of the protocol.
+/// Why a tool failed: a text for the model, or a protocol error.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ToolFailure(Why);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Why {
-    /// A result that is flagged, and that the model can read.
+    /// A result with `isError`, which the model can read.
     Words(String),
     /// A JSON-RPC error.
     Error(ErrorCode, String),
 }
 
 impl ToolFailure {
-    /// A JSON-RPC error: for what is wrong with the request rather than with the work. The model does not see it.
+    /// A JSON-RPC error, for an invalid request. The model does not see it.
     pub fn error(code: i64, message: impl Into<String>) -> Self {
         Self(Why::Error(ErrorCode(code), message.into()))
     }
 
-    /// The error that answers a request which has no other way to fail.
+    /// The error of a request that is not a tool call.
     pub(crate) fn to_wire(&self) -> ErrorObject {
         match &self.0 {
             Why::Words(why) => codes::internal(why.as_str()),
@@ -65,24 +65,24 @@ impl ToolFailure {
     }
 }
 
-/// A result that is one piece of text.
+/// A result with one text block.
 pub fn text(text: impl Into<String>) -> Value {
     json!({ "content": [{ "type": "text", "text": text.into() }] })
 }
 
 impl Tools {
-    /// No tools yet.
+    /// An empty set.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// These tools and `tool`, which takes the place of one with the same name.
+    /// Adds `tool`. It replaces a tool with the same name.
     pub fn with(mut self, tool: Tool) -> Self {
         self.tools.insert(tool.name.clone(), tool);
         self
     }
 
-    /// The tools by name.
+    /// The tools, ordered by name.
     pub fn iter(&self) -> impl Iterator<Item = &Tool> {
         self.tools.values()
     }
@@ -98,7 +98,7 @@ impl Tools {
             .any(|tool| tool.support != TaskSupport::Forbidden)
     }
 
-    /// The request that calls a tool of this set with these `params`, by the runner of that name.
+    /// The origin of a call of a tool of this set, executed by the runner of that name.
     pub fn origin(&self, runner: &str, tool: &str, params: Raw, accepts: InputKinds) -> Origin {
         let known = self.get(tool);
         let mut origin = Origin::new(outlast_wire::tool::CALL, runner, accepts);
@@ -127,7 +127,7 @@ impl Runner for Tools {
             () = cx.given_up() => return Outcome::Cancelled,
         };
         match ended {
-            // A tool may flag its own result.
+            // A tool can set `isError` itself.
             Ok(result) if result["isError"] == true => failed(&result),
             Ok(result) => Outcome::Result(Raw::from(&result)),
             Err(ToolFailure(Why::Error(code, message))) => Outcome::error(code, message),
@@ -146,7 +146,7 @@ impl<T: std::fmt::Display> From<T> for ToolFailure {
     }
 }
 
-/// A flagged result; its first text stands alone as the status message (A1-2).
+/// A result with `isError`; its first text is the status message (A1-2).
 fn failed(result: &Value) -> Outcome {
     let message = result["content"]
         .as_array()

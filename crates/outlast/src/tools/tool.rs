@@ -1,4 +1,4 @@
-//! One tool: what `tools/list` says of it, and what it does.
+//! One tool: its entry in `tools/list`, and its function.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -29,25 +29,24 @@ pub struct Tool {
     pub(super) run: Arc<dyn Fn(Arguments, ToolContext) -> Work + Send + Sync>,
 }
 
-/// What a tool says about its effects (the `annotations` of the protocol). What is not said is left to the
-/// client, which assumes the worst.
+/// The effects of a tool (`annotations` in the protocol). For hints that are not set, a client
+/// assumes the worst.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Hints {
-    /// It changes nothing.
+    /// It only reads.
     pub read_only: bool,
-    /// Doing it twice is doing it once.
+    /// A repeated call has no further effect.
     pub idempotent: bool,
-    /// Whether it may destroy something.
+    /// Whether it can destroy data.
     pub destructive: Option<bool>,
-    /// Whether it reaches beyond a closed set of things, as a search of the web does.
+    /// Whether it interacts with an open set of entities, such as the web.
     pub open_world: Option<bool>,
 }
 
 pub(super) type Work = Pin<Box<dyn Future<Output = ToolResult> + Send>>;
 
 impl Tool {
-    /// The tool `name`, which runs `run`. It takes any arguments and never runs as a task, until told
-    /// otherwise.
+    /// A tool that runs `run`. By default it accepts any arguments and never runs as a task.
     pub fn new<F, W>(name: &str, description: &str, run: F) -> Self
     where
         F: Fn(Arguments, ToolContext) -> W + Send + Sync + 'static,
@@ -69,55 +68,54 @@ impl Tool {
         }
     }
 
-    /// The same tool, whose arguments follow this JSON Schema of an object.
+    /// Sets the JSON Schema of the arguments, which must be that of an object.
     pub fn input(mut self, schema: Value) -> Self {
         self.headers = mirrored(&self.name, &schema);
         self.input = schema;
         self
     }
 
-    /// The same tool, whose `structuredContent` follows this JSON Schema of an object (V1-TLS-3).
+    /// Sets the JSON Schema of `structuredContent`, which must be that of an object (V1-TLS-3).
     pub fn output(mut self, schema: Value) -> Self {
         self.output = Some(schema);
         self
     }
 
-    /// The same tool with a name for people.
+    /// Sets the display name.
     pub fn title(mut self, title: &str) -> Self {
         self.title = Some(title.into());
         self
     }
 
-    /// The same tool, which may or must run as a task (V1-TOOL-7).
+    /// Sets whether it can or must run as a task (V1-TOOL-7).
     pub fn task(mut self, support: TaskSupport) -> Self {
         self.support = support;
         self
     }
 
-    /// The same tool with these hints. A call that only reads, or that is harmless to repeat, is run again
-    /// if nobody knows how far it came.
+    /// Sets the hints. An interrupted call of a tool that is read-only or idempotent is run again.
     pub fn hints(mut self, hints: Hints) -> Self {
         self.hints = hints;
         self
     }
 
-    /// The same tool, whose task gives the model this text to go on with (V1-CREATE-11).
+    /// Sets a text for the model while the task runs (V1-CREATE-11).
     pub fn immediate(mut self, text: &str) -> Self {
         self.immediate = Some(text.into());
         self
     }
 
-    /// The name.
+    /// Its name.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// What it is for.
+    /// Its description.
     pub fn description(&self) -> &str {
         &self.description
     }
 
-    /// Whether it runs as a task.
+    /// Whether it can or must run as a task.
     pub fn support(&self) -> TaskSupport {
         self.support
     }
@@ -127,7 +125,7 @@ impl Tool {
         self.immediate.as_deref()
     }
 
-    /// What `tools/list` says of it, without the task support, which depends on who asks.
+    /// Its entry in `tools/list`, without the task support, which depends on the client.
     pub(crate) fn listed(&self) -> Value {
         let mut listed = json!({
             "name": &*self.name,
@@ -149,7 +147,7 @@ impl Tool {
 }
 
 impl Hints {
-    /// It changes nothing, so it can as well be done twice.
+    /// Only reads, so it can be repeated.
     pub const READ_ONLY: Self = Self {
         read_only: true,
         idempotent: true,
@@ -157,7 +155,7 @@ impl Hints {
         open_world: None,
     };
 
-    /// Whether a call may run again when nobody knows how far it came.
+    /// Whether an interrupted call can run again.
     pub(super) fn retry(self) -> RetryClass {
         if self.read_only || self.idempotent {
             RetryClass::Rerun

@@ -1,4 +1,4 @@
-//! Tools whose arguments and results are Rust types: the JSON Schemas follow from the types.
+//! Tools whose arguments and results are Rust types, which define the JSON Schemas.
 
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
@@ -9,12 +9,12 @@ use serde_json::{Value, json};
 use super::{Tool, ToolContext, ToolFailure};
 
 impl Tool {
-    /// The tool `name`, whose arguments are an `A`. Arguments that are none are a result that tells the model
-    /// which of them is wrong (V1-TLS-2). It returns content (see [`text`](crate::text)) or [`Json`].
+    /// A tool whose arguments are an `A`. Wrong arguments are a tool error that names the argument
+    /// (V1-TLS-2). The tool returns content (see [`text`](crate::text)) or [`Json`].
     ///
     /// # Panics
     ///
-    /// If `A`, or what is in a [`Json`], is not an object in JSON: the protocol knows nothing else.
+    /// If `A`, or the type in a [`Json`], is not an object in JSON, as the protocol requires.
     pub fn typed<A, R, F, W>(name: &str, description: &str, run: F) -> Self
     where
         A: DeserializeOwned + JsonSchema + 'static,
@@ -34,17 +34,17 @@ impl Tool {
     }
 }
 
-/// What a typed tool returns: content as it is, or [`Json`].
+/// The return type of a typed tool: content, or [`Json`].
 pub trait Output: Send + 'static {
-    /// The JSON Schema of `structuredContent`, if there is any.
+    /// The JSON Schema of `structuredContent`, if it has any.
     fn schema() -> Option<Value>;
 
     /// The result of the call.
     fn into_result(self) -> Result<Value, ToolFailure>;
 }
 
-/// A value as `structuredContent`, whose schema `tools/list` tells (V1-TLS-3). It is repeated as text for
-/// clients that know only that (V1-TLS-7).
+/// A value for `structuredContent`, with its schema in `tools/list` (V1-TLS-3). It is repeated as
+/// text for clients without support for structured content (V1-TLS-7).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Json<T>(pub T);
 
@@ -71,11 +71,11 @@ impl<T: Serialize + JsonSchema + Send + 'static> Output for Json<T> {
     }
 }
 
-/// The schema of an object, in one piece where the type is not recursive: many clients do not follow
-/// references.
+/// The schema of an object. Subschemas are inlined unless the type is recursive, because many
+/// clients do not follow references.
 fn schema_of<T: JsonSchema>() -> Value {
     let settings = SchemaSettings::draft2020_12().with(|settings| {
-        // V1-BASE-8: this dialect is meant where none is named.
+        // V1-BASE-8: this is the default dialect.
         settings.meta_schema = None;
         settings.inline_subschemas = true;
     });
@@ -143,7 +143,7 @@ mod tests {
         assert_eq!(input["required"], json!(["from"]));
         assert_eq!(input["properties"]["from"]["description"], "Where from.");
         assert_eq!(input["properties"]["seats"]["default"], 1);
-        // In one piece.
+        // Without references.
         assert_eq!((input.get("$defs"), input.get("$schema")), (None, None));
         assert_eq!(listed["outputSchema"]["required"], json!(["euros"]));
         for schema in ["inputSchema", "outputSchema"] {
