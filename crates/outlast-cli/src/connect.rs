@@ -4,7 +4,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use outlast::client::{Client, ClientHandler, ClientOptions, NoHandler};
-use outlast::transport::http_client::Session;
+use outlast::transport::http_client::HttpSession;
 
 use crate::call::Spinner;
 use crate::connect_error::ConnectError;
@@ -22,7 +22,7 @@ pub(crate) struct ServerConnection {
 /// The session of a connection at a URL.
 struct OpenSession {
     url: String,
-    session: Session,
+    session: HttpSession,
     declared: DeclaredInput,
     task: OnceLock<String>,
 }

@@ -2,7 +2,7 @@
 //! a next step.
 
 use outlast::client;
-use outlast::transport::link::LinkError;
+use outlast::transport::link::TransportError;
 use outlast::wire::codes;
 
 use crate::target::StartedBy;
@@ -35,20 +35,20 @@ impl std::fmt::Display for ConnectError {
                     "{what} is not an MCP server: it does not know `initialize`"
                 )?;
             }
-            client::Error::Transport(LinkError::Unreachable(cause)) => {
+            client::Error::Transport(TransportError::Unreachable(cause)) => {
                 let verb = match self.starts {
                     StartedBy::Other => "connect to",
                     StartedBy::CommandLine | StartedBy::Configuration => "start",
                 };
                 write!(f, "cannot {verb} {what}: {}", clean(essence(cause)))?;
             }
-            client::Error::Transport(LinkError::Ended { status, .. }) => {
+            client::Error::Transport(TransportError::Ended { status, .. }) => {
                 write!(
                     f,
                     "{what} is not an MCP server or did not start: it ended before it answered ({status})"
                 )?;
             }
-            client::Error::Transport(LinkError::Refused { status, detail, .. }) => {
+            client::Error::Transport(TransportError::Refused { status, detail, .. }) => {
                 write!(f, "{what} answers with HTTP status {status}")?;
                 let detail = clean(detail);
                 // HTML is not readable on a terminal.
@@ -78,7 +78,7 @@ impl ConnectError {
     pub(crate) fn is_absent(&self) -> bool {
         matches!(
             self.fault,
-            client::Error::Transport(LinkError::Unreachable(_) | LinkError::Ended { .. })
+            client::Error::Transport(TransportError::Unreachable(_) | TransportError::Ended { .. })
         )
     }
 
@@ -86,7 +86,7 @@ impl ConnectError {
     fn write_printed(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let ran = !matches!(
             self.fault,
-            client::Error::Transport(LinkError::Unreachable(_))
+            client::Error::Transport(TransportError::Unreachable(_))
         );
         match &self.printed[..] {
             [] if ran && self.starts != StartedBy::Other => write!(f, "\n  it printed nothing"),
@@ -103,23 +103,23 @@ impl ConnectError {
     fn next(&self) -> &'static str {
         match (&self.fault, self.starts) {
             (
-                client::Error::Transport(LinkError::Refused {
+                client::Error::Transport(TransportError::Refused {
                     status: 401 | 403, ..
                 }),
                 _,
             ) => {
                 "give a token with --token, with the environment variable OUTLAST_TOKEN, or with `headers` in the configuration file"
             }
-            (client::Error::Transport(LinkError::Refused { status: 404, .. }), _) => {
+            (client::Error::Transport(TransportError::Refused { status: 404, .. }), _) => {
                 "check the path of the URL; an Outlast server answers at /mcp"
             }
-            (client::Error::Transport(LinkError::Unreachable(_)), StartedBy::Other) => {
+            (client::Error::Transport(TransportError::Unreachable(_)), StartedBy::Other) => {
                 "check that a server listens there"
             }
-            (client::Error::Transport(LinkError::Unreachable(_)), _) => {
+            (client::Error::Transport(TransportError::Unreachable(_)), _) => {
                 "check the spelling of the command and that it is on the PATH"
             }
-            (client::Error::Transport(LinkError::Ended { .. }), _) => {
+            (client::Error::Transport(TransportError::Ended { .. }), _) => {
                 "run the command without outlast to see why it ends; --verbose shows what it writes"
             }
             (_, StartedBy::Other) => "check that the URL is that of an MCP server",
@@ -172,7 +172,7 @@ mod tests {
     #[test]
     fn the_output_of_a_wrong_command_is_quoted() {
         let ended = || {
-            client::Error::Transport(LinkError::Ended {
+            client::Error::Transport(TransportError::Ended {
                 status: "exit status: 0".into(),
                 printed: String::new(),
             })
@@ -195,7 +195,7 @@ mod tests {
     #[test]
     fn the_text_names_the_url_or_the_command_and_a_next_step() {
         let refused = |status, detail: &str| {
-            client::Error::Transport(LinkError::Refused {
+            client::Error::Transport(TransportError::Refused {
                 status,
                 detail: detail.into(),
                 retry_after: None,
@@ -204,7 +204,7 @@ mod tests {
         };
         let url = "http://127.0.0.1:9/mcp";
         let unreachable =
-            client::Error::Transport(LinkError::Unreachable(
+            client::Error::Transport(TransportError::Unreachable(
             "http://127.0.0.1:9: error sending request: client error (Connect): tcp connect error: Connection refused".into(),
         ));
         let page = "<html>\n<p>\u{1b}[31mHello";

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use etcetera::BaseStrategy;
 use etcetera::base_strategy::{choose_base_strategy, choose_native_strategy};
 use outlast::store::StoreUrl;
-use outlast::transport::register::Register;
+use outlast::transport::child_registry::ChildRegistry;
 
 use crate::exit::Failure;
 
@@ -38,12 +38,12 @@ pub(crate) fn store_argument(url: &StoreUrl) -> String {
 
 /// The registry of the server processes that the gateway on `store` starts. A store in memory has
 /// none.
-pub(crate) fn child_registry(store: &StoreUrl) -> Option<Register> {
+pub(crate) fn child_registry(store: &StoreUrl) -> Option<ChildRegistry> {
     match store {
         StoreUrl::Sqlite(path) => {
             let mut name = path.clone().into_os_string();
             name.push(".children");
-            Some(Register::at(name))
+            Some(ChildRegistry::at(name))
         }
         StoreUrl::Memory => None,
     }

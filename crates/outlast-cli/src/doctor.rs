@@ -7,7 +7,7 @@ use outlast::TaskSupport;
 use outlast::client::{
     self, Client, ClientOptions, Era, Generation, ServerDescription, Target, ToolInfo,
 };
-use outlast::transport::link::LinkError;
+use outlast::transport::link::TransportError;
 use serde_json::{Value, json};
 
 use crate::args::Doctor;
@@ -120,7 +120,7 @@ fn is_refusal(fault: &client::Error, era: Era) -> bool {
         client::Error::Peer(_) | client::Error::Unsupported(_) => true,
         // A3-1: a legacy server may not respond to `server/discover`.
         client::Error::TimedOut(_) => era == Era::Modern,
-        client::Error::Transport(LinkError::Refused { status, .. }) => {
+        client::Error::Transport(TransportError::Refused { status, .. }) => {
             matches!(status, 400 | 404 | 405 | 406 | 415)
         }
         _ => false,
@@ -318,7 +318,7 @@ mod tests {
 
     #[test]
     fn only_a_refusal_shows_that_an_era_is_absent() {
-        let ended = client::Error::Transport(LinkError::Ended {
+        let ended = client::Error::Transport(TransportError::Ended {
             status: "exit status: 1".into(),
             printed: "the store is in use".into(),
         });

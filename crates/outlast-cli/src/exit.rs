@@ -7,7 +7,7 @@ use outlast::client::{self, CallError, CancelError, OutcomeError};
 use outlast::engine::StoreError;
 use outlast::engine::engine::EngineError;
 use outlast::store::OpenError;
-use outlast::transport::link::LinkError;
+use outlast::transport::link::TransportError;
 
 use crate::connect_error::ConnectError;
 use crate::terminal::{self, Line, Tone, clean};
@@ -129,7 +129,7 @@ fn not_opened(error: &OpenError) -> String {
 /// The next step after a connection error.
 fn after(fault: &client::Error) -> &'static str {
     match fault {
-        client::Error::Transport(LinkError::Refused {
+        client::Error::Transport(TransportError::Refused {
             status: 401 | 403, ..
         }) => {
             "\n  next: give a token with --token, with the environment variable OUTLAST_TOKEN, or with `headers` in the \

@@ -10,7 +10,7 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use outlast::store::private_file;
-use outlast::transport::http_client::{SavedSession, Session};
+use outlast::transport::http_client::{HttpSession, SavedSession};
 use serde::{Deserialize, Serialize};
 
 use crate::dirs;
@@ -66,7 +66,7 @@ struct SessionsAtUrl(Vec<StoredSession>);
 
 impl StoredSession {
     /// Resumes this session in `session`.
-    pub(crate) fn resume(&self, session: &Session) {
+    pub(crate) fn resume(&self, session: &HttpSession) {
         session.resume(self.session.clone());
     }
 }
@@ -122,7 +122,7 @@ pub(crate) fn find(
 /// the task is not lost, but hard to find again.
 pub(crate) fn store(
     url: &str,
-    session: &Session,
+    session: &HttpSession,
     declared: DeclaredInput,
     unfinished: Option<&str>,
 ) {

@@ -1,5 +1,6 @@
-//! What the official suite wants of a client. It starts this program once for each scenario, with the URL of a server
-//! as the last argument and the name of the scenario in the environment. `cargo xtask conformance` runs the suite.
+//! The client for the official conformance suite. The suite starts this program once for each
+//! scenario, with the URL of a server as the last argument and the name of the scenario in the
+//! environment. `cargo xtask conformance` runs the suite.
 
 use std::sync::Arc;
 
@@ -27,7 +28,7 @@ async fn main() -> Result<(), Failure> {
     match scenario.as_str() {
         "initialize" => {}
         "tools_call" => call(&client, "add_numbers", json!({ "a": 5, "b": 3 })).await?,
-        // The tool with the schema is the other one.
+        // The other tool has the schema.
         "json-schema-2020-12-preservation" => {
             let echo = "json_schema_echo";
             let focal = tools.iter().find(|tool| &*tool.name != echo);
@@ -39,7 +40,7 @@ async fn main() -> Result<(), Failure> {
                 call(&client, &tool.name, json!({})).await?;
             }
         }
-        // To be listed is all that matters.
+        // The scenario only requires that it is listed.
         "request-metadata" | "json-schema-ref-no-deref" => {}
         "sep-2322-client-request-state" => {
             let echo = call(&client, "test_mrtr_echo_state", json!({}));
@@ -89,7 +90,7 @@ async fn call(client: &Client, tool: &str, arguments: Value) -> Result<(), Failu
     }
 }
 
-/// Answers every form with what it proposes.
+/// Responds to every form with its default values.
 struct Defaults;
 
 #[async_trait]

@@ -1,7 +1,7 @@
-//! A method of one's own, by a filter: `cargo run --example custom_method`.
+//! A custom method by middleware: `cargo run --example custom_method`.
 //!
-//! A filter stands around every request on its way to the server. This one counts what passes and answers
-//! `acme/counts`, which the server itself has never heard of; it notes who cancels a task; and it adds a line to
+//! Middleware wraps every request to the server. This one counts requests and answers
+//! `acme/counts`, which the server does not know; it logs who cancels a task; and it adds a line to
 //! the description of every tool in `tools/list`.
 
 use std::collections::BTreeMap;
@@ -24,7 +24,7 @@ impl Middleware for Counting {
     async fn request(&self, request: IncomingRequest, next: Next<'_>) -> Reply {
         let method = request.method.clone();
         match method.as_str() {
-            // Answered here; nothing behind this filter sees it.
+            // Answered here: the server does not get it.
             "acme/counts" => return self.told(),
             v1::method::CANCEL => eprintln!("{} cancels a task", request.owner),
             _ => {}
@@ -45,7 +45,7 @@ impl Middleware for Counting {
 impl Counting {
     fn count(&self, method: &str) {
         let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        // Names are a stranger's: they are counted, but not without end.
+        // Method names come from the client, so their number is limited.
         if counts.len() < 1_000 || counts.contains_key(method) {
             *counts.entry(method.to_owned()).or_default() += 1;
         }

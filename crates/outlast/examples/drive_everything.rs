@@ -1,6 +1,7 @@
 //! Drives the tasks of `@modelcontextprotocol/server-everything`, and hosts tasks for it.
 //!
-//! `cargo run --example drive_everything -- URL` or `… -- COMMAND ARGS`. Part of `cargo xtask peers`.
+//! `cargo run --example drive_everything -- URL` or `… -- COMMAND ARGS`. Part of `cargo xtask
+//! peers`.
 
 #[path = "people/agreeable.rs"]
 mod agreeable;
@@ -38,7 +39,7 @@ async fn main() -> Result<(), Failure> {
     follow(&client, "simulate-research-query", tides, "tides").await?;
     let unclear = json!({ "topic": "tides", "ambiguous": true });
     follow(&client, "simulate-research-query", unclear, "technical").await?;
-    // The server makes tasks at our side, polls them and fetches their results.
+    // The server creates tasks at the client, polls them and fetches their results.
     let prompt = json!({ "prompt": "Hi", "maxTokens": 10 });
     follow(&client, "trigger-sampling-request-async", prompt, SAMPLED).await?;
     follow(
@@ -68,7 +69,7 @@ async fn main() -> Result<(), Failure> {
     Ok(())
 }
 
-/// Calls a tool, shows what becomes of it, and checks that its result mentions `says`.
+/// Calls a tool, prints its status, and checks that its result contains `says`.
 async fn follow(client: &Client, name: &str, arguments: Value, says: &str) -> Result<(), Failure> {
     println!("{name} {arguments}");
     let arguments = Raw::encode(&arguments)?;

@@ -1,8 +1,8 @@
-//! Drives the tasks of a server that was made with somebody else's library, and hosts tasks for it. `cargo xtask peers`
-//! runs it with the servers in `peers`.
+//! Drives the tasks of a server that uses another library, and hosts tasks for it. `cargo xtask
+//! peers` runs it with the servers in `peers`.
 //!
-//! `cargo run --example drive_tasks -- PARTS URL` or `… -- PARTS COMMAND ARGS`, where PARTS names what is expected of
-//! the server: `slow,must,fail,crash,ask,retry,sample,host,list,endless`.
+//! `cargo run --example drive_tasks -- PARTS URL` or `… -- PARTS COMMAND ARGS`, where PARTS names
+//! what is expected of the server: `slow,must,fail,crash,ask,retry,sample,host,list,endless`.
 
 #[path = "people/agreeable.rs"]
 mod agreeable;
@@ -55,7 +55,7 @@ async fn main() -> Result<(), Failure> {
 async fn drive(client: &Client, part: &str) -> Result<(), Failure> {
     match part {
         "slow" => says(call(client, part, TaskPreference::Require).await?, "done").await,
-        // We did not ask for a task; the tool wants one.
+        // No task was requested; the tool requires one.
         "must" => {
             says(
                 call(client, part, TaskPreference::Allow).await?,
@@ -86,7 +86,7 @@ async fn drive(client: &Client, part: &str) -> Result<(), Failure> {
             )
             .await
         }
-        // The same question without a task: asked before the result, and answered by calling again.
+        // The same input request without a task: it precedes the result, and the call is repeated.
         "retry" => {
             says(
                 call(client, "ask", TaskPreference::Forbid).await?,
@@ -129,7 +129,7 @@ async fn call(
     Ok(call.task(preference).await?)
 }
 
-/// Checks that a call ends with a result that has this text, and shows what became of it on the way.
+/// Checks that a call ends with a result that contains this text, and prints its status.
 async fn says(call: Execution, expected: &str) -> Result<(), Failure> {
     let mut updates = call.updates();
     let showing = tokio::spawn(async move {
@@ -155,5 +155,5 @@ async fn says(call: Execution, expected: &str) -> Result<(), Failure> {
     }
 }
 
-/// How long one part may take.
+/// The time limit of one part.
 const PATIENCE: Duration = Duration::from_secs(60);

@@ -1,7 +1,7 @@
 //! A tool as a durable task, in one file: `cargo run --example durable_tool`.
 //!
-//! Run it, stop it in the middle, run it again with the same file: the task of the first run is settled,
-//! and a request with the same key is never run twice.
+//! Run it, stop it in the middle, and run it again with the same file: the task of the first run
+//! gets an outcome, and a request with the same key is never run twice.
 
 use std::sync::Arc;
 use std::time::Duration;

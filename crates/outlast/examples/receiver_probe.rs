@@ -1,8 +1,9 @@
-//! A server that gives its client tasks: it sends sampling and elicitation with `task`, polls, fetches and cancels
-//! as it is told, and hands out a record of every message of that.
+//! A server that creates tasks at its client: it sends sampling and elicitation with `task`, polls,
+//! fetches and cancels on command, and returns a record of every message.
 //!
-//! It speaks on its standard input and output, line by line and by hand, so that nothing of ours stands between the
-//! client and what is recorded. `cargo run --example receiver_probe -- [FILE]`: the record also goes to FILE.
+//! It reads and writes standard input and output without our library, so that the record shows
+//! exactly what the client sent. `cargo run --example receiver_probe -- [FILE]`: the record also
+//! goes to FILE.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -36,7 +37,7 @@ fn main() -> Result<(), Failure> {
             probe.serve(&message)?;
         }
     }
-    // The client is gone.
+    // The client has disconnected.
     probe.note(json!({ "ended": true }))
 }
 
@@ -44,23 +45,23 @@ fn main() -> Result<(), Failure> {
 struct Probe {
     lines: StdinLock<'static>,
     file: Option<File>,
-    /// What the client declared of tasks.
+    /// The task capability of the client.
     declared: Value,
     record: Vec<Value>,
-    /// Answers that came while another was waited for.
+    /// Responses that arrived early.
     answers: HashMap<String, Value>,
     next: u64,
 }
 
 impl Probe {
-    /// Does what a call of the tool wants. Nothing, if the client left meanwhile.
+    /// Executes a call of the tool. `None` if the client has disconnected.
     fn act(&mut self, arguments: &Value) -> Result<Option<Value>, Failure> {
         let method = arguments["request"].as_str().unwrap_or_default();
         let (kind, mut params) = match method {
             "sampling/createMessage" => ("sampling", sampling()),
             _ => ("elicitation", elicitation()),
         };
-        // The client advertises, a server only looks.
+        // The client declares, a server only reads.
         let name = method.rsplit('/').next().unwrap_or_default();
         if self.declared["requests"][kind].get(name).is_none() {
             return Ok(Some(json!({ "refused": "the client takes no such tasks" })));
@@ -85,14 +86,14 @@ impl Probe {
         if went.is_none() {
             return Ok(None);
         }
-        // What has become of it in the end, alone and in the list.
+        // Its last status, from `tasks/get` and in the list.
         let last = self.ask("tasks/get", task)?;
         let list = self.ask("tasks/list", json!({}))?;
         let record = std::mem::take(&mut self.record);
         Ok(last.and(list).map(|_| json!({ "record": record })))
     }
 
-    /// Looks at the pace that the client wants until the task is over, then fetches.
+    /// Polls at the client's interval until the task has ended, then fetches the result.
     fn poll(&mut self, task: &Value) -> Result<Option<Value>, Failure> {
         loop {
             let Some(look) = self.ask("tasks/get", task.clone())? else {
@@ -107,7 +108,7 @@ impl Probe {
         }
     }
 
-    /// Looks until the client's person is asked, or the task is over.
+    /// Polls until the task waits for the user or has ended.
     fn until_asked(&mut self, task: &Value) -> Result<(), Failure> {
         while let Some(look) = self.ask("tasks/get", task.clone())? {
             if look["result"]["status"] != "working" {
@@ -117,7 +118,7 @@ impl Probe {
         Ok(())
     }
 
-    /// Waits for the result, cancels meanwhile, and then once more.
+    /// Requests the result, cancels the task, and cancels it again.
     fn cancel(&mut self, task: &Value) -> Result<Option<Value>, Failure> {
         self.until_asked(task)?;
         let waiting = self.send("tasks/result", task.clone())?;
@@ -141,7 +142,7 @@ impl Probe {
         Ok(id)
     }
 
-    /// The answer to a request of ours, serving the client meanwhile. Nothing, if the client leaves.
+    /// The response to a request, serving the client meanwhile. `None` if the client disconnects.
     fn await_answer(&mut self, id: &str) -> Result<Option<Value>, Failure> {
         loop {
             if let Some(answer) = self.answers.remove(id) {
@@ -163,7 +164,7 @@ impl Probe {
         }
     }
 
-    /// The next message of the client. Nothing at the end of the input.
+    /// The next message of the client. `None` at the end of the input.
     fn hear(&mut self) -> Result<Option<Value>, Failure> {
         let mut line = String::new();
         match self.lines.read_line(&mut line)? {
@@ -172,7 +173,7 @@ impl Probe {
         }
     }
 
-    /// Answers what every server is asked.
+    /// Answers the standard requests of a client.
     fn serve(&mut self, request: &Value) -> Result<(), Failure> {
         match request["method"].as_str() {
             Some("initialize") => {

@@ -1,9 +1,10 @@
-//! Kills the gateway in front of a real server and starts it again: every task has its result, and the answer to an input
-//! request reaches the server. `cargo xtask peers` runs it with the servers in `peers`.
+//! Kills the gateway in front of a real server and restarts it: every task has its result, and the
+//! response to an input request reaches the server. `cargo xtask peers` runs it with the servers in
+//! `peers`.
 //!
-//! `cargo run --example restart_gateway -- PARTS OUTLAST URL`, where PARTS are `many` (twenty calls of the tool `long`) and `ask`
-//! (one call of the tool `ask`, or of `simulate-research-query` if the server has that), OUTLAST is the program and URL
-//! the server behind the gateway.
+//! `cargo run --example restart_gateway -- PARTS OUTLAST URL`, where PARTS are `many` (twenty calls
+//! of the tool `long`) and `ask` (one call of the tool `ask`, or of `simulate-research-query` if
+//! the server has that), OUTLAST is the program and URL the server behind the gateway.
 
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
@@ -73,7 +74,7 @@ async fn many(outlast: &str, url: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-/// A task waits for an answer while the gateway is down.
+/// A task waits for an input response while the gateway is down.
 async fn ask(outlast: &str, url: &str) -> Result<(), Failure> {
     let mut gateway = Gateway::start(outlast, url).await?;
     let (client, person) = gateway.client().await?;
@@ -157,7 +158,7 @@ impl Gateway {
         Ok(())
     }
 
-    /// A client of the legacy era, and who answers for it.
+    /// A legacy client and its handler.
     async fn client(&self) -> Result<(Client, Arc<Person>), Failure> {
         let person = Arc::new(Person::default());
         let options = ClientOptions {
@@ -199,7 +200,7 @@ async fn is_ready(address: &str) -> Result<bool, Failure> {
     Ok(response.starts_with("HTTP/1.1 200"))
 }
 
-/// Answers every input request when it is allowed to.
+/// Responds to every input request once it is allowed to.
 #[derive(Default)]
 struct Person {
     asked: watch::Sender<bool>,
@@ -216,7 +217,7 @@ impl ClientHandler for Person {
         self.asked.send_replace(true);
         let _ = self.answers.subscribe().wait_for(|answers| *answers).await;
         let params = request.params.map(|params| params.as_str().to_owned());
-        // server-everything wants one of its own words.
+        // server-everything accepts only one of its options.
         let word = if params.is_some_and(|params| params.contains("interpretation")) {
             json!({ "interpretation": "technical" })
         } else {
@@ -232,11 +233,11 @@ const TASKS: usize = 20;
 /// and 2 s are usual; a busy machine gets more.
 const BAR: Duration = Duration::from_secs(10);
 
-/// How long the tool `long` takes.
+/// The duration of the tool `long`.
 const LONG: Duration = Duration::from_secs(3);
 
-/// The tool of server-everything that makes a task and asks.
+/// The tool of server-everything that creates a task and sends an input request.
 const RESEARCH: &str = "simulate-research-query";
 
-/// How long a part may take.
+/// The time limit of a part.
 const LIMIT: Duration = Duration::from_secs(90);

@@ -1,7 +1,8 @@
-//! An ordinary rmcp server, wrapped: `cargo run --example rmcp_server --features rmcp -- [--http ADDRESS] [--store URL]`.
+//! An ordinary rmcp server, wrapped: `cargo run --example rmcp_server --features rmcp -- [--http
+//! ADDRESS] [--store URL]`.
 //!
-//! `Reports` knows nothing of tasks. The last lines of `main` give it durable ones: a client of 2025-11-25 can call
-//! `render_report` as a task, lose its connection, and come back for the result.
+//! `Reports` has no task code. The last lines of `main` add durable tasks: a client of 2025-11-25
+//! can call `render_report` as a task, disconnect, and return for the result.
 
 use std::time::Duration;
 

@@ -1,7 +1,9 @@
-//! All sample tools in one MCP server: `cargo run --example samples -- [--store URL] [--http ADDRESS]`.
+//! All sample tools in one MCP server: `cargo run --example samples -- [--store URL] [--http
+//! ADDRESS]`.
 //!
-//! It speaks on standard input and output, so it can stand in any host's configuration, or over Streamable
-//! HTTP, where it prints its URL. `confirm_and_sample` shows how a tool asks its caller's person and model.
+//! It serves standard input and output, so you can add it to the configuration of any host, or
+//! Streamable HTTP, where it prints its URL. `confirm_and_sample` shows how a tool asks the user
+//! and the model of its client.
 
 #[path = "tools/analysis.rs"]
 mod analysis;

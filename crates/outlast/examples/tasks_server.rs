@@ -1,12 +1,12 @@
 //! The TasksServer sample: `cargo run --example tasks_server -- [--port N] [--store URL]`.
 //!
-//! An MCP server of 2025-11-25 over Streamable HTTP on localhost, port 5000 unless told otherwise, with one
-//! tool, `LongRunningAnalysis`, that runs as a task where the caller wants that. Nothing but
-//! `.task(TaskSupport::Optional)` beside the tool is needed: the capability, `execution.taskSupport` in the
-//! list of tools and the four `tasks/` methods follow from it.
+//! An MCP server of 2025-11-25 over Streamable HTTP on localhost, by default on port 5000, with one
+//! tool, `LongRunningAnalysis`, that runs as a task if the caller requests one. The tool only needs
+//! `.task(TaskSupport::Optional)`: the capability, `execution.taskSupport` in the list of tools and
+//! the four `tasks/` methods follow from it.
 //!
-//! Try it with the MCP Inspector: connect to the URL that is printed, call the tool with
-//! `task: { "ttl": 60000 }`, and ask with `tasks/get` and `tasks/result`.
+//! Try it with the MCP Inspector: connect to the URL that is printed, call the tool with `task: {
+//! "ttl": 60000 }`, and send `tasks/get` and `tasks/result`.
 
 #[path = "tools/analysis.rs"]
 mod analysis;

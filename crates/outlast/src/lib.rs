@@ -4,16 +4,16 @@
 //! all on the same [`engine`]. It uses no terminal and no home directory: those belong to the
 //! command line.
 
-mod answers;
+mod annotations;
+mod broadcaster;
 pub mod client;
-mod complete;
+mod completion;
 pub mod content;
-mod fronts;
 pub mod gateway;
-mod hints;
+mod input_check;
+mod local_server;
 mod log_limit;
 mod outlast;
-mod own;
 pub mod prompts;
 pub mod resources;
 #[cfg(feature = "rmcp")]
@@ -28,11 +28,11 @@ pub use outlast_engine as engine;
 pub use outlast_store as store;
 pub use outlast_wire as wire;
 
-pub use complete::Typed;
-pub use outlast::{Outlast, OutlastBuilder, Running, Server};
+pub use completion::CompletionInput;
+pub use local_server::LocalServer;
+pub use outlast::{Outlast, OutlastBuilder, Server, ServerHandle};
 pub use outlast_wire::log::Level;
 pub use outlast_wire::v1::TaskSupport;
-pub use own::Own;
 #[cfg(feature = "schemars")]
 pub use schemars;
 #[cfg(feature = "schemars")]

@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_flood_writes_few_lines_and_says_how_many_are_missing() {
+    fn a_flood_writes_few_lines_and_counts_the_dropped_ones() {
         let mut window = LogLimit::new().0.into_inner();
         let start = Instant::now();
         let written = (0..1_000).filter(|_| window.admit(start).is_some());

@@ -9,11 +9,11 @@ use outlast_engine::engine::EngineBuilder;
 use outlast_engine::engine::Runner;
 use outlast_engine::{Engine, MemoryStore, Policy, Store};
 
-use crate::Own;
+use crate::LocalServer;
 use crate::server::{Backend, McpServer, Middleware, RUNNER, ServerInfo};
 use crate::tools::Tools;
+use crate::transport::child_registry::ChildRegistry;
 use crate::transport::http::{self, HttpOptions, HttpServer};
-use crate::transport::register::Register;
 use crate::transport::stdio;
 
 /// The store and the policy of a server.
@@ -21,9 +21,9 @@ use crate::transport::stdio;
 pub struct Outlast {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) policy: Policy,
-    pub(crate) filters: Vec<Arc<dyn Middleware>>,
+    pub(crate) middleware: Vec<Arc<dyn Middleware>>,
     /// Records child processes.
-    pub(crate) children: Option<Register>,
+    pub(crate) children: Option<ChildRegistry>,
     /// How long recovered tasks wait for an upstream that is added later.
     pub(crate) late_upstreams: Option<Duration>,
 }
@@ -33,22 +33,22 @@ pub struct Outlast {
 pub struct OutlastBuilder {
     store: Option<Arc<dyn Store>>,
     policy: Policy,
-    filters: Vec<Arc<dyn Middleware>>,
-    children: Option<Register>,
+    middleware: Vec<Arc<dyn Middleware>>,
+    children: Option<ChildRegistry>,
     late_upstreams: Option<Duration>,
 }
 
 /// A configured server that is not started.
 pub struct Server {
     outlast: Outlast,
-    service: Arc<dyn Backend>,
+    backend: Arc<dyn Backend>,
     runner: Arc<dyn Runner>,
     /// The name of the backend's runner.
     name: Arc<str>,
 }
 
 /// A running HTTP server.
-pub struct Running {
+pub struct ServerHandle {
     http: HttpServer,
     engine: Engine,
     store: Arc<dyn Store>,
@@ -64,38 +64,38 @@ impl Outlast {
     /// previous run. It waits for the store, because another process may hold it and use them.
     pub(crate) fn engine(&self) -> EngineBuilder {
         let children = self.children.clone();
-        let end_left = async move {
+        let end_orphans = async move {
             match children {
-                Some(children) => children.end_left().await,
+                Some(children) => children.end_orphans().await,
                 None => Ok(()),
             }
         };
         Engine::builder(self.store.clone())
             .policy(self.policy.clone())
-            .before_recovery(end_left)
+            .before_recovery(end_orphans)
     }
 
     /// A server for these tools.
-    pub fn tools(&self, tools: Tools, about: ServerInfo) -> Server {
+    pub fn tools(&self, tools: Tools, info: ServerInfo) -> Server {
         let tools = Arc::new(tools);
-        self.serve(Arc::new(Own::new(tools.clone(), about)), tools)
+        self.serve(Arc::new(LocalServer::new(tools.clone(), info)), tools)
     }
 
     /// A server for any backend. `runner` executes its calls and is registered as [`RUNNER`].
-    pub fn serve(&self, service: Arc<dyn Backend>, runner: Arc<dyn Runner>) -> Server {
-        self.serve_as(RUNNER.into(), service, runner)
+    pub fn serve(&self, backend: Arc<dyn Backend>, runner: Arc<dyn Runner>) -> Server {
+        self.serve_as(RUNNER.into(), backend, runner)
     }
 
     /// A server for a backend whose runner has another name.
     pub(crate) fn serve_as(
         &self,
         name: Arc<str>,
-        service: Arc<dyn Backend>,
+        backend: Arc<dyn Backend>,
         runner: Arc<dyn Runner>,
     ) -> Server {
         Server {
             outlast: self.clone(),
-            service,
+            backend,
             runner,
             name,
         }
@@ -116,20 +116,20 @@ impl OutlastBuilder {
     }
 
     /// Adds middleware around every request, inside the middleware that was added before.
-    pub fn filter(mut self, filter: Arc<dyn Middleware>) -> Self {
-        self.filters.push(filter);
+    pub fn middleware(mut self, middleware: Arc<dyn Middleware>) -> Self {
+        self.middleware.push(middleware);
         self
     }
 
     /// Records the processes of upstreams in a folder. After a crash the next run ends them before
     /// it runs anything again.
-    pub fn children(mut self, register: Option<Register>) -> Self {
-        self.children = register;
+    pub fn children(mut self, registry: Option<ChildRegistry>) -> Self {
+        self.children = registry;
         self
     }
 
     /// Makes recovered tasks of a gateway wait up to `limit` until their upstream is added
-    /// ([`ServedUpstreams::add`](crate::gateway::ServedUpstreams::add)). Without it, their outcome
+    /// ([`UpstreamEndpoints::add`](crate::gateway::ServedUpstreams::add)). Without it, their outcome
     /// is unknown.
     pub fn late_upstreams(mut self, limit: Duration) -> Self {
         self.late_upstreams = Some(limit);
@@ -141,7 +141,7 @@ impl OutlastBuilder {
         Outlast {
             store: self.store.unwrap_or_else(|| Arc::new(MemoryStore::new())),
             policy: self.policy,
-            filters: self.filters,
+            middleware: self.middleware,
             children: self.children,
             late_upstreams: self.late_upstreams,
         }
@@ -153,14 +153,14 @@ impl Server {
     /// running tasks; the next start recovers those that did not end.
     pub async fn stdio(self) -> io::Result<()> {
         let store = self.outlast.store.clone();
-        let (engine, front) = self.open().await?;
-        let served = stdio::serve(front).await;
+        let (engine, server) = self.open().await?;
+        let served = stdio::serve(server).await;
         close(engine, &*store).await?;
         served
     }
 
     /// Serves over HTTP at `address`, such as `127.0.0.1:8040`.
-    pub async fn http(self, address: &str) -> io::Result<Running> {
+    pub async fn http(self, address: &str) -> io::Result<ServerHandle> {
         let bind: SocketAddr = address.parse().map_err(|_| {
             let why = format!("{address} is not a socket address; use one like 127.0.0.1:8040");
             io::Error::new(io::ErrorKind::InvalidInput, why)
@@ -174,15 +174,15 @@ impl Server {
 
     /// Serves over HTTP. The listener opens first. Until the store is open and tasks of a previous
     /// run are recovered, requests are answered with −32603 "starting".
-    pub async fn http_with(self, options: HttpOptions) -> io::Result<Running> {
+    pub async fn http_with(self, options: HttpOptions) -> io::Result<ServerHandle> {
         let store = self.outlast.store.clone();
-        let (engine, front, start) = self.start();
-        let http = http::serve(front, options).await?;
+        let (engine, server, start) = self.start();
+        let http = http::serve(server, options).await?;
         if let Err(error) = start.await {
             http.shutdown().await;
             return Err(error);
         }
-        Ok(Running {
+        Ok(ServerHandle {
             http,
             engine,
             store,
@@ -191,9 +191,9 @@ impl Server {
 
     /// Opens the engine, recovers tasks of a previous run, and returns the engine and the server.
     pub async fn open(self) -> io::Result<(Engine, Arc<McpServer>)> {
-        let (engine, front, start) = self.start();
+        let (engine, server, start) = self.start();
         start.await?;
-        Ok((engine, front))
+        Ok((engine, server))
     }
 
     /// The engine and the server. They reject all requests until the future is done.
@@ -206,13 +206,13 @@ impl Server {
     ) {
         let builder = self.outlast.engine().runner(self.name, self.runner);
         let (engine, start) = builder.start();
-        let front = McpServer::with_backend(engine.clone(), self.service, self.outlast.filters);
+        let server = McpServer::with_backend(engine.clone(), self.backend, self.outlast.middleware);
         let start = async { start.await.map(drop).map_err(io::Error::other) };
-        (engine, front, start)
+        (engine, server, start)
     }
 }
 
-impl Running {
+impl ServerHandle {
     /// The address that it listens on.
     pub fn local_addr(&self) -> SocketAddr {
         self.http.local_addr()
@@ -227,7 +227,7 @@ impl Running {
     /// The next start recovers the calls that did not end. Until the end it answers health checks
     /// and requests about its tasks.
     pub async fn shutdown(self) -> io::Result<()> {
-        let drained = self.engine.shutdown(DRAIN).await;
+        let drained = self.engine.shutdown(DRAIN_TIMEOUT).await;
         self.http.shutdown().await;
         drained.map_err(io::Error::other)?;
         self.store.close().await.map_err(io::Error::other)
@@ -235,9 +235,12 @@ impl Running {
 }
 
 async fn close(engine: Engine, store: &dyn Store) -> io::Result<()> {
-    engine.shutdown(DRAIN).await.map_err(io::Error::other)?;
+    engine
+        .shutdown(DRAIN_TIMEOUT)
+        .await
+        .map_err(io::Error::other)?;
     store.close().await.map_err(io::Error::other)
 }
 
 /// How long calls may continue when their server ends.
-pub(crate) const DRAIN: Duration = Duration::from_secs(10);
+pub(crate) const DRAIN_TIMEOUT: Duration = Duration::from_secs(10);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use outlast::engine::Engine;
-use outlast::gateway::{Gateway, ServedUpstreams};
+use outlast::gateway::{Gateway, UpstreamEndpoints};
 use outlast::server::McpServer;
 use outlast::transport::stdio;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
@@ -32,7 +32,7 @@ pub(crate) struct GatewayInfo {
 pub(crate) struct LocalServer {
     info: GatewayInfo,
     engine: Engine,
-    upstreams: Arc<ServedUpstreams>,
+    upstreams: Arc<UpstreamEndpoints>,
     servers: Servers,
     /// Serves connections that need only tasks.
     tasks: Arc<McpServer>,

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use outlast::client::Target;
-use outlast::gateway::{ServedUpstreams, Settings, Upstream};
+use outlast::gateway::{Settings, Upstream, UpstreamEndpoints};
 use outlast::server::McpServer;
 use sha2::{Digest, Sha256};
 use tokio::sync::Mutex;
@@ -18,7 +18,7 @@ use crate::target::child_of;
 
 /// The servers that relays have named.
 pub(super) struct Servers {
-    upstreams: Arc<ServedUpstreams>,
+    upstreams: Arc<UpstreamEndpoints>,
     known: Mutex<BTreeMap<Identity, Arc<McpServer>>>,
 }
 
@@ -32,7 +32,7 @@ struct Identity {
 }
 
 impl Servers {
-    pub(super) fn new(upstreams: Arc<ServedUpstreams>) -> Self {
+    pub(super) fn new(upstreams: Arc<UpstreamEndpoints>) -> Self {
         let known = Mutex::default();
         Self { upstreams, known }
     }
@@ -60,7 +60,7 @@ impl Servers {
         options.env = env
             .map(|(name, value)| (name.into(), value.into()))
             .collect();
-        options.inherits = false;
+        options.inherit_env = false;
         options.directory = Some(request.directory.clone());
         let name = serve::server_name(&request.command, &request.directory);
         let name = format!("{name}-{}", identity.digest());

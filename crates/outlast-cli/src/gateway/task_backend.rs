@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use outlast::client::{Era, Target};
 use outlast::server::{self, Backend, BackendDescription, ClientHandle, PreparedCall};
 use outlast::transport::duplex;
-use outlast::transport::link::{Link, LinkError};
+use outlast::transport::link::{Link, TransportError};
 use outlast::wire::Raw;
 use outlast::wire::envelope::ErrorObject;
 use serde_json::json;
@@ -48,13 +48,13 @@ impl Backend for TaskBackend {
 pub(crate) fn at_gateway() -> Option<NamedServer> {
     let path = socket::path(&dirs::gateway_store().ok()?).ok()?;
     std::os::unix::net::UnixStream::connect(&path).ok()?;
-    let connect = move || -> Result<Link, LinkError> {
-        let failed = |error: std::io::Error| LinkError::Unreachable(error.to_string());
+    let connect = move || -> Result<Link, TransportError> {
+        let failed = |error: std::io::Error| TransportError::Unreachable(error.to_string());
         let stream = match control::open(&path, &FirstLine::Tasks).map_err(failed)? {
             (stream, Reply::Ready { .. }) => stream,
-            (_, Reply::Refused(why)) => return Err(LinkError::Unreachable(why)),
+            (_, Reply::Refused(why)) => return Err(TransportError::Unreachable(why)),
             _ => {
-                return Err(LinkError::Unreachable(
+                return Err(TransportError::Unreachable(
                     "the gateway sent an unexpected reply".into(),
                 ));
             }

@@ -47,15 +47,15 @@ pub(super) fn read(object: &Value) -> Result<Limits, String> {
                 }
             }
             "runLimitMs" => policy.run_limit_ms = Some(count(key, value)? as u64),
-            "sessions" => http.sessions = count(key, value)?,
-            "sessionsPerOwner" => http.sessions_per_owner = count(key, value)?,
-            "sessionIdleMs" => http.idle = millis(key, value)?,
-            "bodyBytes" => http.body_bytes = count(key, value)?,
+            "sessions" => http.max_sessions = count(key, value)?,
+            "sessionsPerOwner" => http.max_sessions_per_owner = count(key, value)?,
+            "sessionIdleMs" => http.session_idle_timeout = millis(key, value)?,
+            "bodyBytes" => http.max_unfinished_body_bytes = count(key, value)?,
             "requestsPerSecond" => {
-                http.requests_per_second = NonZeroU32::new(small(key, value)?);
+                http.max_requests_per_second = NonZeroU32::new(small(key, value)?);
             }
-            "streams" => http.streams = count(key, value)?,
-            "connections" => http.connections = count(key, value)?,
+            "streams" => http.max_streams_per_session = count(key, value)?,
+            "connections" => http.max_connections = count(key, value)?,
             _ => return Err(unknown(key, &KEYS)),
         }
     }
@@ -109,10 +109,20 @@ mod tests {
         );
         assert_eq!(limits.policy.sizes.payload_bytes, 7);
         let http = limits.http;
-        assert_eq!((http.sessions, http.streams, http.connections), (7, 7, 7));
-        assert_eq!((http.sessions_per_owner, http.body_bytes), (7, 7));
-        assert_eq!(http.idle, Duration::from_millis(7));
-        assert_eq!(http.requests_per_second, NonZeroU32::new(7));
+        assert_eq!(
+            (
+                http.max_sessions,
+                http.max_streams_per_session,
+                http.max_connections
+            ),
+            (7, 7, 7)
+        );
+        assert_eq!(
+            (http.max_sessions_per_owner, http.max_unfinished_body_bytes),
+            (7, 7)
+        );
+        assert_eq!(http.session_idle_timeout, Duration::from_millis(7));
+        assert_eq!(http.max_requests_per_second, NonZeroU32::new(7));
         assert_eq!(limits.policy.ttl_policy, TtlPolicy::KeepLive);
         let strict = read(&json!({ "ttlPolicy": "strict" })).unwrap();
         assert_eq!(strict.policy.ttl_policy, TtlPolicy::Strict);

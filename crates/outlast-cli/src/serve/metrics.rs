@@ -5,7 +5,7 @@ use std::time::Duration;
 use metrics::{Unit, describe_gauge, gauge};
 use metrics_exporter_prometheus::{BuildError, Matcher, PrometheusBuilder, PrometheusHandle};
 use outlast::engine::{Engine, Owner};
-use outlast::gateway::Served;
+use outlast::gateway::UpstreamEndpoint;
 
 /// Starts to collect metrics.
 pub(super) fn collect() -> Result<PrometheusHandle, BuildError> {
@@ -45,7 +45,7 @@ pub(super) fn collect() -> Result<PrometheusHandle, BuildError> {
 pub(super) async fn text(
     collected: &PrometheusHandle,
     engine: &Engine,
-    served: &[Served],
+    served: &[UpstreamEndpoint],
 ) -> String {
     if let Ok(usage) = engine.usage(&Owner::Local).await {
         let ended = usage.retained.saturating_sub(usage.open);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use metrics_exporter_prometheus::PrometheusHandle;
 use outlast::engine::Engine;
-use outlast::gateway::{Gateway, ServedUpstreams};
+use outlast::gateway::{Gateway, UpstreamEndpoints};
 use outlast::transport::http::{Page, Pages};
 
 use super::metrics;
@@ -13,7 +13,7 @@ use super::metrics;
 /// Serves the metrics of a gateway.
 pub(super) struct MetricsPage {
     engine: Engine,
-    upstreams: Arc<ServedUpstreams>,
+    upstreams: Arc<UpstreamEndpoints>,
     collected: PrometheusHandle,
 }
 

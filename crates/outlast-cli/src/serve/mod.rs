@@ -74,7 +74,7 @@ pub(crate) async fn run(args: Serve) -> Result<(), Failure> {
         Err(error) => return Err(opening.failure().unwrap_or(error)),
     };
     let urls: Vec<_> = running
-        .served()
+        .endpoints()
         .iter()
         .map(|served| running.url(served))
         .collect();
@@ -162,7 +162,7 @@ impl Local {
 
 /// Connects to all servers at the same time and reports those that cannot be reached.
 fn probe(running: &RunningGateway) {
-    for served in running.served() {
+    for served in running.endpoints() {
         let upstream = served.upstream.clone();
         tokio::spawn(async move {
             if let Err(why) = upstream.probe().await {

@@ -32,19 +32,20 @@ pub(crate) fn read(object: &Value) -> Result<Settings, String> {
                 };
             }
             "trust" => {
-                settings.trust = value.as_bool().ok_or_else(|| wrong(key, "true or false"))?;
+                settings.trust_annotations =
+                    value.as_bool().ok_or_else(|| wrong(key, "true or false"))?;
             }
-            "budgetMs" => settings.budget = Some(millis(key, value)?),
+            "budgetMs" => settings.wait_budget = Some(millis(key, value)?),
             "tickets" => {
                 settings.tickets = value.as_bool().ok_or_else(|| wrong(key, "true or false"))?;
             }
             "concurrency" => settings.concurrency = Some(count(key, value)?),
-            "openCalls" => settings.open_calls = Some(count(key, value)?),
-            "openCallsPerOwner" => settings.open_calls_per_owner = Some(count(key, value)?),
-            "connections" => settings.connections = count(key, value)?,
-            "connectionsPerOwner" => settings.connections_per_owner = count(key, value)?,
-            "idleMs" => settings.idle = millis(key, value)?,
-            "startMs" => settings.handshake = millis(key, value)?,
+            "openCalls" => settings.max_open_calls = Some(count(key, value)?),
+            "openCallsPerOwner" => settings.max_open_calls_per_owner = Some(count(key, value)?),
+            "connections" => settings.max_connections = count(key, value)?,
+            "connectionsPerOwner" => settings.max_connections_per_owner = count(key, value)?,
+            "idleMs" => settings.idle_timeout = millis(key, value)?,
+            "startMs" => settings.handshake_timeout = millis(key, value)?,
             "tools" => {
                 let tools = value.as_object().ok_or_else(|| wrong(key, "an object"))?;
                 for (tool, settings_of_tool) in tools {
@@ -57,7 +58,7 @@ pub(crate) fn read(object: &Value) -> Result<Settings, String> {
                         .insert(tool.clone(), read_tool(settings_of_tool).map_err(of_tool)?);
                 }
             }
-            _ if TOOL_KEYS.contains(&key.as_str()) => set(&mut settings.every_tool, key, value)?,
+            _ if TOOL_KEYS.contains(&key.as_str()) => set(&mut settings.tool_defaults, key, value)?,
             _ => return Err(unknown(key, &[&TOOL_KEYS[..], &SERVER_KEYS[..]].concat())),
         }
     }
@@ -95,7 +96,7 @@ fn set(settings: &mut ToolSettings, key: &str, value: &Value) -> Result<(), Stri
             });
         }
         "graceMs" => settings.grace = Some(millis(key, value)?),
-        "ttlMs" => settings.ttl = Some(whole(key, value)?),
+        "ttlMs" => settings.ttl_ms = Some(whole(key, value)?),
         "timeoutMs" => settings.timeout = Some(millis(key, value)?),
         _ => return Err(unknown(key, &TOOL_KEYS)),
     }
@@ -165,19 +166,25 @@ mod tests {
             "tools": { "slow": { "task": "never", "concurrency": 1, "retry": "rerun" } },
         }))
         .unwrap();
-        assert_eq!(settings.every_tool.task, Some(TaskMode::Always));
-        assert_eq!(settings.every_tool.grace, Some(Duration::from_millis(100)));
-        assert_eq!(settings.every_tool.ttl, Some(5_000));
-        assert_eq!(settings.budget, Some(Duration::from_millis(6)));
-        assert!(!settings.tickets && !settings.trust);
+        assert_eq!(settings.tool_defaults.task, Some(TaskMode::Always));
+        assert_eq!(
+            settings.tool_defaults.grace,
+            Some(Duration::from_millis(100))
+        );
+        assert_eq!(settings.tool_defaults.ttl_ms, Some(5_000));
+        assert_eq!(settings.wait_budget, Some(Duration::from_millis(6)));
+        assert!(!settings.tickets && !settings.trust_annotations);
         assert_eq!(settings.era, Era::Legacy);
         assert_eq!(settings.isolate, Isolate::Call);
-        assert_eq!((settings.concurrency, settings.connections), (Some(2), 3));
         assert_eq!(
-            (settings.open_calls, settings.open_calls_per_owner),
+            (settings.concurrency, settings.max_connections),
+            (Some(2), 3)
+        );
+        assert_eq!(
+            (settings.max_open_calls, settings.max_open_calls_per_owner),
             (Some(7), Some(8))
         );
-        assert_eq!(settings.connections_per_owner, 9);
+        assert_eq!(settings.max_connections_per_owner, 9);
         let slow = &settings.tools["slow"];
         assert_eq!(
             (slow.task, slow.concurrency),

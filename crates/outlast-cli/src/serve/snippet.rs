@@ -23,7 +23,7 @@ pub(super) fn all(running: &RunningGateway, tokens: &Tokens, store: &StoreUrl) -
         }
     };
     let mut servers = Map::new();
-    for served in running.served() {
+    for served in running.endpoints() {
         let mut server = json!({ "type": "http", "url": running.url(&served) });
         if let Some(token) = token {
             server["headers"] = json!({ "Authorization": format!("Bearer {token}") });

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use outlast::client::{Era, Target};
 use outlast::transport::child::{ChildOptions, OnLine};
-use outlast::transport::http_client::{HttpClientOptions, Session};
+use outlast::transport::http_client::{HttpClientOptions, HttpSession};
 
 use crate::args::ServerArgs;
 use crate::exit::Failure;
@@ -43,7 +43,7 @@ pub(crate) struct NamedServer {
     /// The era of the protocol to use.
     pub(crate) era: Era,
     /// The URL and its session, in the era that has sessions.
-    pub(crate) session: Option<(String, Session)>,
+    pub(crate) session: Option<(String, HttpSession)>,
     /// Whether requests go to a URL without a token, so that only the session identifies the
     /// caller.
     pub(crate) anonymous: bool,
@@ -192,7 +192,7 @@ pub(crate) fn http_of(url: &str) -> HttpClientOptions {
 
 fn http(server_args: &ServerArgs, url: &str) -> HttpClientOptions {
     let mut options = http_of(url);
-    options.session = (server_args.how.era() != Era::Modern).then(Session::new);
+    options.session = (server_args.how.era() != Era::Modern).then(HttpSession::new);
     options.bearer = server_args
         .token
         .clone()

@@ -14,7 +14,7 @@ mod client;
 #[expect(dead_code, reason = "the tests of `serve` use more of it")]
 mod gateway;
 mod harness;
-#[path = "../../../outlast/tests/gateway/playing.rs"]
-mod playing;
 mod run;
+#[path = "../../../outlast/tests/gateway/scenario.rs"]
+mod scenario;
 mod states;

@@ -4,12 +4,16 @@ use outlast_testkit::mcp::caller::Kind;
 use outlast_testkit::mcp::entrance::{WAYS, Way};
 
 use crate::cell::{Cell, Server};
-use crate::playing::{self, Scene};
+use crate::scenario::{self, Scenario};
 use crate::states::{Case, STATES, State};
 
 async fn run(cases: Vec<Case>) -> Vec<(Case, Option<String>)> {
-    let scene = |case: Case| -> (Case, Scene) { (case, Box::pin(case.run())) };
-    playing::play(cases.into_iter().map(scene).collect(), CONCURRENT_GATEWAYS).await
+    let scenario = |case: Case| -> (Case, Scenario) { (case, Box::pin(case.run())) };
+    scenario::run_all(
+        cases.into_iter().map(scenario).collect(),
+        CONCURRENT_GATEWAYS,
+    )
+    .await
 }
 
 fn fail_if_wrong(results: &[(Case, Option<String>)]) {

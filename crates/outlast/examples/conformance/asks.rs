@@ -1,6 +1,6 @@
-//! Tools that ask their caller.
+//! Tools that send input requests.
 
-use outlast::tools::{Asked, ToolResult};
+use outlast::tools::{ElicitError, ToolResult};
 use outlast::{Tool, content};
 use serde_json::{Value, json};
 
@@ -98,7 +98,7 @@ fn needs(name: &str, description: &str) -> Value {
     })
 }
 
-fn completed(answer: Result<Value, Asked>) -> ToolResult {
+fn completed(answer: Result<Value, ElicitError>) -> ToolResult {
     let text = format!("Elicitation completed: {}", shown(&answer?));
     Ok(content::result([content::text(text)]))
 }

@@ -1,7 +1,7 @@
 //! Prompts and resources.
 
 use outlast::content;
-use outlast::prompts::{Needed, Prompt, Prompts, user};
+use outlast::prompts::{Prompt, Prompts, Requirement, user};
 use outlast::resources::{Contents, Resource, Resources, Template};
 use serde_json::json;
 
@@ -28,12 +28,12 @@ pub(crate) fn prompts() -> Prompts {
                     Ok(vec![user(content::text(text))])
                 },
             )
-            .argument("arg1", "First test argument", Needed::Always)
-            .argument("arg2", "Second test argument", Needed::Always)
-            .complete("arg1", |typed| async move {
+            .argument("arg1", "First test argument", Requirement::Required)
+            .argument("arg2", "Second test argument", Requirement::Required)
+            .complete("arg1", |input| async move {
                 let words = ["paris", "park", "party"].into_iter();
                 words
-                    .filter(|word| word.starts_with(&typed.text))
+                    .filter(|word| word.starts_with(&input.text))
                     .map(Into::into)
                     .collect()
             }),
@@ -54,7 +54,7 @@ pub(crate) fn prompts() -> Prompts {
             .argument(
                 "resourceUri",
                 "URI of the resource to embed",
-                Needed::Always,
+                Requirement::Required,
             ),
         )
         .with(Prompt::new(

@@ -1,4 +1,5 @@
-//! Tools and a prompt that ask before they do anything: the call is answered with the questions and repeated with the answers.
+//! Tools and a prompt that send input requests before their work: the response is the input
+//! request, and the call is repeated with the responses.
 
 use outlast::engine::InputKind;
 use outlast::prompts::{Prompt, user};
@@ -103,9 +104,9 @@ pub(crate) fn tools() -> Vec<Tool> {
     ]
 }
 
-/// A prompt that asks.
+/// A prompt that sends an input request.
 pub(crate) fn prompt() -> Prompt {
-    Prompt::asking(
+    Prompt::with_input(
         "test_input_required_result_prompt",
         "Asks for its context",
         |_, cx| async move {
@@ -123,5 +124,5 @@ async fn first(
     kind: InputKind,
     params: Value,
 ) -> Result<Value, ToolFailure> {
-    Ok(cx.ask_first_as(key, kind, params).await?)
+    Ok(cx.request_input_first_as(key, kind, params).await?)
 }

@@ -1,5 +1,5 @@
-//! The server that the official conformance suite talks to:
-//! `cargo run --release --example conformance -- --http ADDRESS`.
+//! The server for the official conformance suite: `cargo run --release --example conformance --
+//! --http ADDRESS`.
 //!
 //! Names and texts are the suite's. `cargo xtask conformance` runs it against this.
 
@@ -16,11 +16,11 @@ use std::time::Duration;
 
 use outlast::server::ServerInfo;
 use outlast::transport::http::{HttpOptions, serve};
-use outlast::{Outlast, Own, Tool, Tools};
+use outlast::{LocalServer, Outlast, Tool, Tools};
 
-/// A picture of one red point.
+/// An image with one red pixel.
 const PIXEL: &[u8] = include_bytes!("pixel.png");
-/// A millisecond of nothing.
+/// A millisecond of silence.
 const SILENCE: &[u8] = include_bytes!("silence.wav");
 
 #[tokio::main]
@@ -34,8 +34,8 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     }
     let options = HttpOptions {
         bind: address.parse()?,
-        // So that a call of `test_reconnection` sees its stream closed in the middle.
-        longest_stream: Some(Duration::from_secs(1)),
+        // So that the stream of `test_reconnection` is closed before its end.
+        max_stream_duration: Some(Duration::from_secs(1)),
         ..HttpOptions::default()
     };
     let place = modern::Place::default();
@@ -52,7 +52,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         version: env!("CARGO_PKG_VERSION").into(),
         instructions: None,
     };
-    let own = Own::new(Arc::new(tools), about)
+    let own = LocalServer::new(Arc::new(tools), about)
         .prompts(catalogue::prompts().with(first::prompt()))
         .resources(catalogue::resources());
     let own = Arc::new(own);

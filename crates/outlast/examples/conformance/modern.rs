@@ -1,4 +1,4 @@
-//! What only a server of 2026-07-28 is asked for.
+//! Features of 2026-07-28.
 
 use std::sync::{Arc, OnceLock};
 
@@ -9,7 +9,7 @@ use serde_json::json;
 
 use crate::questions::{form, sampling};
 
-/// The front whose lists some tools change, once it is there.
+/// The server whose lists some tools change, once it exists.
 pub(crate) type Place = Arc<OnceLock<Arc<McpServer>>>;
 
 pub(crate) fn tools(place: &Place) -> Vec<Tool> {
@@ -62,7 +62,7 @@ fn logging_tool() -> Tool {
     )
 }
 
-/// A tool that tells of a change.
+/// A tool that announces a change.
 fn changes(name: &str, change: ListChange, place: &Place) -> Tool {
     let place = place.clone();
     Tool::new(name, "changes a list", move |_, _| {

@@ -1,4 +1,4 @@
-//! Tools that answer without a question.
+//! Tools without input requests.
 
 use std::time::Duration;
 

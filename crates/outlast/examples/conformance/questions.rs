@@ -1,4 +1,4 @@
-//! Questions as the suite wants them.
+//! Input requests of the suite.
 
 use serde_json::{Value, json};
 

@@ -63,7 +63,7 @@ fn protocol_error_job() -> Tool {
         },
     )
     .task(TaskSupport::Optional)
-    .deliver(TaskPolicy::Always)
+    .task_policy(TaskPolicy::Always)
 }
 
 fn confirm_delete() -> Tool {
@@ -101,7 +101,7 @@ fn test_tool_with_task() -> Tool {
         |_, cx| async move {
             let asked = form("What is your name?", "name", "string");
             let answer = cx
-                .ask_first_as("user_name", InputKind::ElicitForm, asked)
+                .request_input_first_as("user_name", InputKind::ElicitForm, asked)
                 .await?;
             tokio::time::sleep(Duration::from_millis(200)).await;
             let name = answer["content"]["name"]
@@ -112,5 +112,5 @@ fn test_tool_with_task() -> Tool {
         },
     )
     .task(TaskSupport::Required)
-    .deliver(TaskPolicy::AfterInput)
+    .task_policy(TaskPolicy::AfterInput)
 }

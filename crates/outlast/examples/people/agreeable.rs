@@ -1,11 +1,11 @@
-//! A host that needs no person: whatever a server asks, it agrees.
+//! A handler without a user: it accepts every input request.
 
 use outlast::client::{ClientHandler, ServerInputRequest, accept, roots};
 use outlast::engine::{InputKind, InputKinds, InputResponse};
 use outlast::wire::Raw;
 use serde_json::{Value, json};
 
-/// A person who agrees to everything.
+/// Accepts every input request.
 pub(crate) struct Agreeable;
 
 #[async_trait::async_trait]
@@ -30,7 +30,7 @@ impl ClientHandler for Agreeable {
     }
 }
 
-/// The first choice, a word, a number or yes for every required member of a form.
+/// Fills every required field of a form: the first choice, a text, a number or true.
 fn filled_in(params: Option<&Raw>) -> Value {
     let params = params.and_then(|params| params.open::<Value>().ok());
     let schema = params.unwrap_or_default()["requestedSchema"].take();
@@ -47,5 +47,5 @@ fn filled_in(params: Option<&Raw>) -> Value {
     Value::Object(members.collect())
 }
 
-/// What the model says to everything.
+/// The result of every sampling request.
 pub(crate) const SAMPLED: &str = "a sampled answer";

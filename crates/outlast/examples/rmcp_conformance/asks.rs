@@ -1,11 +1,11 @@
-//! Tools that send an input request while they run, as only the legacy era has it.
+//! Tools that send an input request while they run (legacy era only).
 
 use rmcp::model::{CreateMessageRequestParams, ElicitRequestParams, ErrorData};
 use serde_json::{Value, json};
 
 use crate::{Context, failed, sampling, text, typed, untyped};
 
-/// The result of such a tool; `None` if it is another.
+/// The result of such a tool; `None` for any other.
 pub(crate) async fn call(
     name: &str,
     arguments: &Value,

@@ -1,8 +1,8 @@
-//! The fixtures of the official conformance suite on rmcp, without anything of ours:
-//! `outlast serve -- rmcp_conformance` puts the gateway before them.
+//! The fixtures of the official conformance suite on rmcp, without our library: `outlast serve --
+//! rmcp_conformance` puts the gateway in front of them.
 //!
-//! Names and texts are the suite's. `cargo xtask conformance` runs it against the gateway. It speaks both eras on its
-//! standard input and output.
+//! Names and texts are the suite's. `cargo xtask conformance` runs it against the gateway. It
+//! supports both eras on standard input and output.
 
 #![expect(
     deprecated,
@@ -37,7 +37,7 @@ use tasks::Tasks;
 #[derive(Clone, Default)]
 struct Fixtures {
     tasks: Arc<Tasks>,
-    /// Those who listen for changes.
+    /// The subscribers of changes.
     listeners: Arc<Mutex<Vec<SubscriptionSink>>>,
 }
 
@@ -210,11 +210,11 @@ impl ServerHandler for Fixtures {
 }
 
 impl Fixtures {
-    /// Tells those who listen that a list has changed.
+    /// Notifies subscribers that a list has changed.
     async fn announce(&self, tool: &str) {
         let listeners = self.listeners().clone();
         for listener in listeners {
-            // One that has left hears nothing.
+            // A closed subscription is ignored.
             let _ = match tool {
                 TOOL_CHANGE => listener.notify_tool_list_changed().await,
                 _ => listener.notify_prompt_list_changed().await,
@@ -231,7 +231,7 @@ impl Fixtures {
 const TOOL_CHANGE: &str = "test_trigger_tool_change";
 const PROMPT_CHANGE: &str = "test_trigger_prompt_change";
 
-/// What a call is answered with.
+/// The response to a call.
 enum Answer {
     Result(Value),
     Asks(Value),

@@ -1,4 +1,5 @@
-//! Tools and a prompt that are answered with input requests first and repeated with the responses (2026-07-28).
+//! Tools and a prompt whose first response is an input request, and which are repeated with the
+//! responses (2026-07-28).
 
 use rmcp::model::{CallToolRequestParams, ClientCapabilities, ErrorData, GetPromptRequestParams};
 use serde_json::{Map, Value, json};
@@ -8,7 +9,7 @@ use crate::{Answer, Context, form, sampling, text, typed, untyped};
 /// An input request: its key, its method and its params.
 type Ask = (&'static str, &'static str, Value);
 
-/// The answer of such a tool; `None` if it is another.
+/// The response of such a tool; `None` for any other.
 pub(crate) fn call(
     request: &CallToolRequestParams,
     context: &Context,
@@ -109,7 +110,7 @@ pub(crate) fn call(
     }))
 }
 
-/// The answer of the prompt that asks; `None` if it is another.
+/// The response of the prompt with input requests; `None` for any other.
 pub(crate) fn prompt(request: &GetPromptRequestParams) -> Result<Option<Answer>, ErrorData> {
     if request.name != "test_input_required_result_prompt" {
         return Ok(None);
@@ -128,7 +129,7 @@ pub(crate) fn prompt(request: &GetPromptRequestParams) -> Result<Option<Answer>,
     }))
 }
 
-/// An answer with input requests.
+/// A response with input requests.
 pub(crate) fn asking(asks: impl IntoIterator<Item = Ask>, state: Option<&str>) -> Answer {
     let requests: Map<_, _> = asks
         .into_iter()

@@ -1,4 +1,4 @@
-//! Tools that run as tasks of 2026-07-28. Tasks live as long as the process.
+//! Tools that run as tasks of 2026-07-28. Tasks exist as long as the process.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -15,7 +15,7 @@ use crate::{Answer, Context, form, text, typed, untyped};
 #[derive(Default)]
 pub(crate) struct Tasks(Mutex<HashMap<String, Arc<Task>>>);
 
-/// One task: what `tasks/get` shows, and the responses to its input requests.
+/// One task: its `tasks/get` result, and the responses to its input requests.
 struct Task {
     shown: Mutex<Value>,
     responses: Mutex<Map<String, Value>>,
@@ -23,7 +23,7 @@ struct Task {
 }
 
 impl Tasks {
-    /// The answer of a tool that runs as a task; `None` if it is another, or runs without one.
+    /// The response of a tool that runs as a task; `None` for any other, or without a task.
     pub(crate) async fn call(
         &self,
         request: &CallToolRequestParams,
@@ -149,7 +149,7 @@ impl Task {
         self.changed.notify_one();
     }
 
-    /// Puts input requests and waits for all responses.
+    /// Sends input requests and waits for all responses.
     async fn ask(&self, asks: &[(&str, Value)]) -> Map<String, Value> {
         let request = |params: &Value| json!({ "method": ELICIT, "params": params });
         let requests = asks
@@ -238,8 +238,8 @@ fn lock<T>(guarded: &Mutex<T>) -> MutexGuard<'_, T> {
 
 const EXTENSION: &str = "io.modelcontextprotocol/tasks";
 
-/// A time that never changes: the suite does not look at it.
+/// A constant time, which the suite does not check.
 const NOW: &str = "2026-08-10T08:00:00Z";
 
-/// Shorter than the usual grace window.
+/// Shorter than the default grace period.
 const SHORT: Duration = Duration::from_millis(200);

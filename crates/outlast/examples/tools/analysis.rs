@@ -1,4 +1,4 @@
-//! `LongRunningAnalysis` of the well-known TasksServer sample: runs as a task, or not.
+//! `LongRunningAnalysis` of the TasksServer sample: runs with or without a task.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ struct Analysis {
     duration_seconds: u32,
 }
 
-/// The tool. Whether it runs as a task is the caller's choice and makes no difference in here.
+/// The tool. The caller chooses whether it runs as a task; the code is the same.
 pub(crate) fn long_running_analysis() -> Tool {
     Tool::typed(
         "LongRunningAnalysis",
@@ -33,7 +33,7 @@ pub(crate) fn long_running_analysis() -> Tool {
         },
     )
     .task(TaskSupport::Optional)
-    // It only looks: interrupted by the death of the process, it is run again.
+    // It is read-only, so it is run again if the process is killed.
     .hints(Hints::READ_ONLY)
 }
 

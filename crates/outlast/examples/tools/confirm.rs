@@ -1,4 +1,4 @@
-//! `confirm_and_sample`: asks the caller's person, then the caller's model.
+//! `confirm_and_sample`: asks the user of the client, then its model.
 
 use outlast::schemars::JsonSchema;
 use outlast::tools::Hints;
@@ -13,8 +13,8 @@ struct Writing {
     topic: String,
 }
 
-/// The tool. As a task it waits in `input_required` for as long as its person takes; called plainly it asks on the
-/// stream of its answer.
+/// The tool. As a task it is `input_required` until the user responds. Without a task it sends its
+/// requests on the stream of the response.
 pub(crate) fn confirm_and_sample() -> Tool {
     Tool::typed(
         "confirm_and_sample",
@@ -28,7 +28,7 @@ pub(crate) fn confirm_and_sample() -> Tool {
         },
     )
     .task(TaskSupport::Optional)
-    // Asking twice harms nobody: interrupted by the death of the process, it asks again.
+    // It can be repeated: if the process is killed, it asks again.
     .hints(Hints::READ_ONLY)
 }
 
@@ -44,7 +44,7 @@ fn confirmation(topic: &str) -> Value {
     })
 }
 
-/// Asks the model. The running tool is ambient: its context is not passed along.
+/// Asks the model. The context of the running tool is available by `current`.
 async fn line_about(topic: &str) -> Result<String, String> {
     let cx = current().ok_or("no tool is running")?;
     let message = json!({ "role": "user", "content": { "type": "text", "text": topic } });

@@ -1,4 +1,4 @@
-//! `long_running_task` of the well-known test-tasks server: runs only as a task.
+//! `long_running_task` of the test-tasks server: runs only as a task.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ struct LongRunning {
     duration: f64,
 }
 
-/// The tool. A call without a task is refused before it gets here.
+/// The tool. A call without a task is rejected before it runs.
 pub(crate) fn long_running_task() -> Tool {
     Tool::typed(
         "long_running_task",

@@ -33,7 +33,7 @@ use super::target::Target;
 use super::task_report::ReportPayload;
 use super::tool_cache::{Freshness, ListOptions, PageCursor, ToolCache, ToolInfo, header_params};
 use super::{legacy, modern};
-use crate::transport::link::LinkError;
+use crate::transport::link::TransportError;
 
 /// A connection to a server. Cheap to clone. The connection closes when the last clone and the last
 /// execution are dropped.
@@ -452,7 +452,7 @@ impl Core {
     ) -> bool {
         let outdated = conversation.server.is_modern() && self.headers;
         match response {
-            Err(Error::Transport(LinkError::SessionGone)) => true,
+            Err(Error::Transport(TransportError::SessionGone)) => true,
             Err(error) if outdated && error.code() == Some(codes::HEADER_MISMATCH) => {
                 self.tool_cache.forget();
                 true

@@ -17,7 +17,7 @@ use super::request_ids::RequestIds;
 use super::rpc::RpcChannel;
 use super::rpc_handler::RpcHandler;
 use super::target::Target;
-use crate::transport::link::LinkError;
+use crate::transport::link::TransportError;
 
 /// When and how often a lost connection is opened again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,7 +70,7 @@ enum State {
     Open(Arc<Conversation>),
     /// The connection is lost and is being opened again.
     Reconnecting,
-    Closed(LinkError),
+    Closed(TransportError),
 }
 
 impl ReconnectingConnection {
@@ -95,7 +95,7 @@ impl ReconnectingConnection {
     }
 
     /// Why the connection has ended, if it has.
-    pub(crate) fn end_reason(&self) -> Option<LinkError> {
+    pub(crate) fn end_reason(&self) -> Option<TransportError> {
         match &*self.state.0.borrow() {
             State::Closed(error) => Some(error.clone()),
             State::Open(_) | State::Reconnecting => None,
@@ -144,7 +144,7 @@ impl ConversationWatch {
         match found.as_deref() {
             Ok(State::Open(conversation)) => Ok(conversation.clone()),
             Ok(State::Closed(error)) => Err(error.clone().into()),
-            Ok(State::Reconnecting) | Err(_) => Err(LinkError::Closed.into()),
+            Ok(State::Reconnecting) | Err(_) => Err(TransportError::Closed.into()),
         }
     }
 }
@@ -214,9 +214,10 @@ impl Connector {
         // The exit of a process is a better explanation than a missing response.
         let over = tokio::time::timeout(END_REASON_TIMEOUT, channel.wait_closed()).await;
         Err(match (why, over) {
-            (OpenFailure::Failed(Error::Transport(_)), Ok(error @ LinkError::Ended { .. })) => {
-                OpenFailure::Failed(error.into())
-            }
+            (
+                OpenFailure::Failed(Error::Transport(_)),
+                Ok(error @ TransportError::Ended { .. }),
+            ) => OpenFailure::Failed(error.into()),
             (why, _) => why,
         })
     }
@@ -234,7 +235,7 @@ impl Connector {
                 () = closed(&mut closing) => {
                     conversation.channel.close();
                     let _ = conversation.channel.wait_closed().await;
-                    sender.send_replace(State::Closed(LinkError::Closed));
+                    sender.send_replace(State::Closed(TransportError::Closed));
                     return;
                 }
             };
@@ -259,8 +260,8 @@ impl Connector {
         }
     }
 
-    async fn reconnect_after(&self, reason: &LinkError) -> Option<Arc<Conversation>> {
-        let gone = *reason == LinkError::SessionGone;
+    async fn reconnect_after(&self, reason: &TransportError) -> Option<Arc<Conversation>> {
+        let gone = *reason == TransportError::SessionGone;
         if let (true, Some(session)) = (gone, self.target.session()) {
             session.forget();
         }
@@ -298,10 +299,13 @@ impl Connector {
 fn refuses_handshake(error: &Error) -> bool {
     match error {
         Error::Peer(error) => error.refused.is_none(),
-        Error::Transport(LinkError::Refused { status, .. }) => {
+        Error::Transport(TransportError::Refused { status, .. }) => {
             !matches!(status, 401 | 403 | 407 | 429 | 503)
         }
-        Error::Transport(error) => matches!(error, LinkError::Broken(_) | LinkError::Ended { .. }),
+        Error::Transport(error) => matches!(
+            error,
+            TransportError::Broken(_) | TransportError::Ended { .. }
+        ),
         Error::Malformed(_) | Error::Unsupported(_) | Error::TimedOut(_) => true,
         Error::NotStored(_) => false,
     }

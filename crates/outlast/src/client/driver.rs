@@ -29,7 +29,7 @@ use super::routes::{CallEvent, CallEventSender, EVENT_CAPACITY};
 use super::server_description::Generation;
 use super::task_report::TaskReport;
 use super::{audit, modern};
-use crate::transport::link::LinkError;
+use crate::transport::link::TransportError;
 
 /// Drives one call: reports its status to a controller and executes the controller's commands.
 pub(crate) struct Driver<'a, O> {
@@ -419,7 +419,7 @@ impl PendingCreation {
     async fn response(&mut self) -> Result<Raw, Error> {
         match &mut self.pending {
             Some(pending) => pending.wait().await,
-            None => Err(Error::Transport(LinkError::Closed)),
+            None => Err(Error::Transport(TransportError::Closed)),
         }
     }
 }
@@ -469,7 +469,7 @@ async fn cancel_when_created(
 /// a delay; `None` if it is not sent again.
 fn delay_before_retry(response: &Result<Raw, Error>) -> Option<Duration> {
     let error = response.as_ref().err()?;
-    let pause = error.retry_after().filter(|_| error.nothing_happened());
+    let pause = error.retry_after().filter(|_| error.server_has_not_acted());
     pause.filter(|pause| *pause <= MAX_RETRY_DELAY)
 }
 

@@ -18,7 +18,7 @@ use super::pending_response::PendingResponse;
 use super::rpc::RpcChannel;
 use super::server_description::ServerDescription;
 use super::target::Target;
-use crate::transport::http_client::Session;
+use crate::transport::http_client::HttpSession;
 
 /// The era in which to talk to a server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -71,7 +71,7 @@ pub(crate) async fn open_conversation(
     timeouts: OpenTimeouts,
 ) -> Result<ServerDescription, OpenFailure> {
     let session = target.session();
-    let session_introduction = session.and_then(Session::introduction);
+    let session_introduction = session.and_then(HttpSession::introduction);
     let legacy = |version: &'static str| {
         let opening = legacy::open(channel, description, version, timeouts.handshake, session);
         async move { opening.await.map_err(OpenFailure::Failed) }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use outlast_wire::envelope::{ErrorObject, ErrorView};
 use outlast_wire::{Raw, RawRef, codes, object};
 
-use crate::transport::link::LinkError;
+use crate::transport::link::TransportError;
 
 /// Why a request has no result. The variant says who must act.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -16,7 +16,7 @@ pub enum Error {
     Peer(#[from] PeerError),
     /// The message or its response was not transmitted.
     #[error(transparent)]
-    Transport(LinkError),
+    Transport(TransportError),
     /// The server did not respond in time.
     #[error("the server did not respond within {} ms", .0.as_millis())]
     TimedOut(Duration),
@@ -79,7 +79,7 @@ impl Error {
     /// The delay that the server asks for, in a header or in its error (A2-29).
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
-            Self::Transport(LinkError::Refused { retry_after, .. }) => *retry_after,
+            Self::Transport(TransportError::Refused { retry_after, .. }) => *retry_after,
             Self::Peer(error) => {
                 if let Some(pause) = error.refused.and_then(|refusal| refusal.retry_after) {
                     return Some(pause);
@@ -106,16 +106,16 @@ impl Error {
                 };
                 is_servers_failure || error.refused.is_some()
             }
-            Self::Transport(error) => !matches!(error, LinkError::TooLarge { .. }),
+            Self::Transport(error) => !matches!(error, TransportError::TooLarge { .. }),
             Self::TimedOut(_) | Self::NotStored(_) => true,
             Self::Malformed(_) | Self::Unsupported(_) => false,
         }
     }
 
     /// Whether the server has certainly not executed the request.
-    pub fn nothing_happened(&self) -> bool {
+    pub fn server_has_not_acted(&self) -> bool {
         match self {
-            Self::Transport(error) => error.nothing_happened(),
+            Self::Transport(error) => error.server_has_not_acted(),
             Self::NotStored(_) => true,
             Self::Peer(error) => error.refused.is_some(),
             Self::TimedOut(_) | Self::Malformed(_) | Self::Unsupported(_) => false,
@@ -171,10 +171,10 @@ impl From<ErrorObject> for PeerError {
     }
 }
 
-impl From<LinkError> for Error {
+impl From<TransportError> for Error {
     /// The server's own error takes precedence over the HTTP status that it came with.
-    fn from(error: LinkError) -> Self {
-        let LinkError::Refused {
+    fn from(error: TransportError) -> Self {
+        let TransportError::Refused {
             status,
             retry_after,
             error: Some(raw),

@@ -104,7 +104,7 @@ pub enum OutcomeError {
         /// The server's error.
         why: Error,
     },
-    /// The call could not be sent, or has no response. [`Error::nothing_happened`] says whether it
+    /// The call could not be sent, or has no response. [`Error::server_has_not_acted`] says whether it
     /// may be sent again.
     #[error(transparent)]
     Request(#[from] Error),

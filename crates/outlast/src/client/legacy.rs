@@ -15,7 +15,7 @@ use super::pending_response::{OnDrop, SendOptions};
 use super::rpc::RpcChannel;
 use super::server_description::{Generation, ServerDescription};
 use super::task_report::TaskReport;
-use crate::transport::http_client::Session;
+use crate::transport::http_client::HttpSession;
 
 /// Opens a conversation with a handshake (V1-INIT-1, V1-INIT-5).
 pub(crate) async fn open(
@@ -23,7 +23,7 @@ pub(crate) async fn open(
     description: &ClientDescription,
     version: &str,
     timeout: Duration,
-    session: Option<&Session>,
+    session: Option<&HttpSession>,
 ) -> Result<ServerDescription, Error> {
     let params = v1::initialize_params(
         version,

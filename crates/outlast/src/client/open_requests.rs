@@ -9,7 +9,7 @@ use super::reference::OpenInputRequest;
 use super::routes::Routes;
 use super::rpc::RpcChannel;
 use super::rpc_handler::Reply;
-use crate::transport::link::LinkError;
+use crate::transport::link::TransportError;
 
 /// Sends the responses when they are ready. Without a connection it sends nothing, and the poller
 /// reports the outage. In a new session the ids belong to other requests, so nothing is sent there
@@ -25,7 +25,7 @@ pub(super) async fn reply_to_open_requests(
     let channel = &conversation.channel;
     if !channel.is_resumed() {
         let routes = &core.inbound.routes;
-        return routes.input_response_refused(task, LinkError::SessionGone.into());
+        return routes.input_response_refused(task, TransportError::SessionGone.into());
     }
     for OpenInputRequest { id, response } in open {
         let (inbound, task) = (core.inbound.clone(), task.to_owned());
@@ -57,7 +57,7 @@ impl Drop for SessionGuard {
     fn drop(&mut self) {
         if self.channel.lost_session() {
             self.routes
-                .input_response_refused(&self.task, LinkError::SessionGone.into());
+                .input_response_refused(&self.task, TransportError::SessionGone.into());
         }
     }
 }

@@ -11,7 +11,7 @@ use tokio::sync::oneshot;
 
 use super::error::Error;
 use super::rpc::RpcChannel;
-use crate::transport::link::LinkError;
+use crate::transport::link::TransportError;
 
 /// A request that waits for its response. Dropping it abandons the request.
 pub(crate) struct PendingResponse {
@@ -26,7 +26,7 @@ pub(crate) struct PendingResponse {
 
 /// A request that the waiting task polls. `None` if the response arrives on the link.
 pub(super) type DirectResponse =
-    Pin<Box<dyn Future<Output = Result<Option<Result<Raw, Error>>, LinkError>> + Send>>;
+    Pin<Box<dyn Future<Output = Result<Option<Result<Raw, Error>>, TransportError>> + Send>>;
 
 /// The requests on one link that have no response yet.
 #[derive(Default)]
@@ -86,7 +86,7 @@ impl PendingRequests {
     }
 
     /// Fails all requests, each with the error that `why` returns for it.
-    pub(super) fn fail_all(&self, why: impl Fn(&Id) -> LinkError) {
+    pub(super) fn fail_all(&self, why: impl Fn(&Id) -> TransportError) {
         let pending = std::mem::take(&mut *self.0.lock());
         for (id, sender) in pending {
             let _ = sender.send(Err(why(&id).into()));
@@ -152,7 +152,7 @@ impl PendingResponse {
             let done = tokio::select! {
                 biased;
                 done = direct => done,
-                response = &mut self.receiver => return response.unwrap_or_else(|_| Err(LinkError::Closed.into())),
+                response = &mut self.receiver => return response.unwrap_or_else(|_| Err(TransportError::Closed.into())),
             };
             self.direct = None;
             let response = match done {
@@ -166,7 +166,7 @@ impl PendingResponse {
             }
         }
         let response = (&mut self.receiver).await;
-        response.unwrap_or_else(|_| Err(LinkError::Closed.into()))
+        response.unwrap_or_else(|_| Err(TransportError::Closed.into()))
     }
 }
 

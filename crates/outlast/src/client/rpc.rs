@@ -19,7 +19,9 @@ use super::pending_response::{OnDrop, PendingRequests, PendingResponse, SendOpti
 use super::request_ids::RequestIds;
 use super::rpc_handler::{PeerRequest, Reply, ReplyFuture, RpcHandler};
 use crate::transport::http_client::DirectRequests;
-use crate::transport::link::{Incoming, Kind, Link, LinkError, Outgoing, Parcel, passed_on};
+use crate::transport::link::{
+    Incoming, Link, MessageKind, Outgoing, OutgoingMessage, TransportError, limits_without_size,
+};
 
 /// A JSON-RPC channel on one link.
 pub(crate) struct RpcChannel {
@@ -33,7 +35,7 @@ pub(crate) struct RpcChannel {
     version: OnceLock<Arc<str>>,
     /// Whether a previous connection opened the session.
     resumed: AtomicBool,
-    over: watch::Sender<Option<LinkError>>,
+    over: watch::Sender<Option<TransportError>>,
 }
 
 impl RpcChannel {
@@ -85,30 +87,30 @@ impl RpcChannel {
         send_options: SendOptions,
     ) -> Result<PendingResponse, Error> {
         let kind = match (send_options.stateless, method == v1::method::INITIALIZE) {
-            (true, _) => Kind::Stateless(id.clone()),
-            (false, true) => Kind::Opening(id.clone()),
-            (false, false) => Kind::Request(id.clone()),
+            (true, _) => MessageKind::Stateless(id.clone()),
+            (false, true) => MessageKind::Opening(id.clone()),
+            (false, false) => MessageKind::Request(id.clone()),
         };
         let on_drop = send_options.on_drop;
         let mut pending_response = PendingResponse::new(self.clone(), id.clone(), on_drop);
         let line = write::request(&id, method, params);
-        let parcel = Parcel {
+        let message = OutgoingMessage {
             line,
             kind,
             headers: send_options.headers,
         };
         let direct = self.direct.as_ref().filter(|_| send_options.polled);
-        match direct.filter(|direct| direct.takes(&parcel.kind)) {
+        match direct.filter(|direct| direct.takes(&message.kind)) {
             Some(direct) => {
                 // The link may have closed before this request was registered.
                 self.sender()?;
                 let direct = direct.clone();
                 pending_response.poll_directly(Box::pin(async move {
                     let read = |line: &[u8]| read_response(line, &id, &direct);
-                    direct.request(&parcel, &id, read).await
+                    direct.request(&message, &id, read).await
                 }));
             }
-            None => self.enqueue(Outgoing::Message(parcel)).await?,
+            None => self.enqueue(Outgoing::Message(message)).await?,
         }
         Ok(pending_response)
     }
@@ -120,12 +122,12 @@ impl RpcChannel {
         params: Option<RawRef<'_>>,
         headers: Vec<(String, String)>,
     ) -> Result<(), Error> {
-        let parcel = Parcel {
+        let message = OutgoingMessage {
             line: write::notification(method, params),
-            kind: Kind::OneWay,
+            kind: MessageKind::OneWay,
             headers,
         };
-        self.enqueue(Outgoing::Message(parcel)).await
+        self.enqueue(Outgoing::Message(message)).await
     }
 
     /// Notifies the transport that the handshake is done.
@@ -167,11 +169,11 @@ impl RpcChannel {
     }
 
     /// Waits until the link has closed and returns the reason.
-    pub(crate) async fn wait_closed(&self) -> LinkError {
+    pub(crate) async fn wait_closed(&self) -> TransportError {
         let mut over = self.over.subscribe();
         match over.wait_for(Option::is_some).await {
-            Ok(error) => error.clone().unwrap_or(LinkError::Closed),
-            Err(_) => LinkError::Closed,
+            Ok(error) => error.clone().unwrap_or(TransportError::Closed),
+            Err(_) => TransportError::Closed,
         }
     }
 
@@ -182,7 +184,7 @@ impl RpcChannel {
 
     /// Whether the link has closed because the server no longer knows the session.
     pub(crate) fn lost_session(&self) -> bool {
-        *self.over.borrow() == Some(LinkError::SessionGone)
+        *self.over.borrow() == Some(TransportError::SessionGone)
     }
 
     async fn enqueue(&self, out: Outgoing) -> Result<(), Error> {
@@ -191,7 +193,7 @@ impl RpcChannel {
             Err(SendTimeoutError::Closed(_)) => Err(self.closed_error()),
             Err(SendTimeoutError::Timeout(_)) => {
                 let why = format!("it has not read its input for {} s", SEND_TIMEOUT.as_secs());
-                Err(Error::Transport(LinkError::Unreachable(why)))
+                Err(Error::Transport(TransportError::Unreachable(why)))
             }
         }
     }
@@ -202,7 +204,7 @@ impl RpcChannel {
     }
 
     fn closed_error(&self) -> Error {
-        Error::Transport(self.over.borrow().clone().unwrap_or(LinkError::Closed))
+        Error::Transport(self.over.borrow().clone().unwrap_or(TransportError::Closed))
     }
 
     /// Reads messages until the link closes.
@@ -211,7 +213,7 @@ impl RpcChannel {
         mut incoming: mpsc::Receiver<Incoming>,
         inbound: Arc<dyn RpcHandler>,
     ) {
-        let mut reason = LinkError::Closed;
+        let mut reason = TransportError::Closed;
         let mut refused = Vec::new();
         while let Some(item) = incoming.recv().await {
             match item {
@@ -222,7 +224,7 @@ impl RpcChannel {
                 // new link.
                 Incoming::Failed {
                     id,
-                    error: LinkError::SessionGone,
+                    error: TransportError::SessionGone,
                 } => refused.push(id),
                 Incoming::Failed { id, error } => self.pending.complete(&id, Err(error.into())),
                 Incoming::Closed(error) => {
@@ -240,8 +242,8 @@ impl RpcChannel {
         self.pending.fail_all(|id| match &reason {
             // BR-GEN-7: a lost session proves that a request was not executed only if this was its
             // response.
-            LinkError::SessionGone if !refused.contains(id) => {
-                LinkError::Broken(reason.to_string())
+            TransportError::SessionGone if !refused.contains(id) => {
+                TransportError::Broken(reason.to_string())
             }
             reason => reason.clone(),
         });
@@ -253,7 +255,7 @@ impl RpcChannel {
         via: Option<Id>,
         inbound: &Arc<dyn RpcHandler>,
     ) {
-        let message = match Message::parse(line, &passed_on()) {
+        let message = match Message::parse(line, &limits_without_size()) {
             Ok(message) => message,
             Err(malformed) if malformed.kind == MalformedKind::Response => {
                 if let Some(id) = &malformed.id {
@@ -394,10 +396,13 @@ impl RpcChannel {
         };
         // A full queue means an overloaded server; the notification is not worth waiting for.
         if how == OnDrop::Cancel {
-            let _ = sender.try_send(Outgoing::Message(Parcel::new(cancelled(), Kind::OneWay)));
+            let _ = sender.try_send(Outgoing::Message(OutgoingMessage::new(
+                cancelled(),
+                MessageKind::OneWay,
+            )));
         }
         let _ = sender.try_send(match how {
-            OnDrop::Withdraw => Outgoing::Withdraw {
+            OnDrop::Withdraw => Outgoing::Cancel {
                 id: id.clone(),
                 line: cancelled(),
             },
@@ -415,17 +420,17 @@ impl RpcChannel {
 }
 
 /// The message with a reply to the request `id` of the server.
-fn reply_message(id: &Id, response: &InputResponse) -> Parcel {
+fn reply_message(id: &Id, response: &InputResponse) -> OutgoingMessage {
     let line = match response {
         InputResponse::Result(result) => write::result(id, result.borrow()),
         InputResponse::Error(error) => write::error(Some(id), error.borrow()),
     };
-    Parcel::new(line, Kind::OneWay)
+    OutgoingMessage::new(line, MessageKind::OneWay)
 }
 
 /// The response to the request `id`, if the message is one.
 fn read_response(line: &[u8], id: &Id, direct: &DirectRequests) -> Option<Result<Raw, Error>> {
-    match Message::parse(line, &passed_on()) {
+    match Message::parse(line, &limits_without_size()) {
         Ok(Message::Response(response)) if response.id.as_ref() == Some(id) => {
             Some(outcome(&response.outcome, Some(direct)))
         }
@@ -448,7 +453,7 @@ fn outcome(outcome: &envelope::Outcome<'_>, direct: Option<&DirectRequests>) -> 
 }
 
 fn stream_ended() -> Error {
-    LinkError::Broken("the server ended the stream".into()).into()
+    TransportError::Broken("the server ended the stream".into()).into()
 }
 
 /// How long a message waits for space in the queue to a server that does not read.

@@ -7,10 +7,10 @@ use parking_lot::Mutex;
 
 use crate::server::McpServer;
 use crate::transport::child::{self, ChildOptions};
+use crate::transport::child_registry::ChildRegistry;
 use crate::transport::duplex;
-use crate::transport::http_client::{self, HttpClientOptions, Session};
-use crate::transport::link::{Link, LinkError, message_bytes};
-use crate::transport::register::Register;
+use crate::transport::http_client::{self, HttpClientOptions, HttpSession};
+use crate::transport::link::{Link, TransportError, message_bytes};
 
 /// The address of a server. Clones share what connections have detected.
 #[derive(Clone)]
@@ -36,7 +36,7 @@ enum TargetKind {
     InProcess(Arc<McpServer>),
     Other(
         Arc<str>,
-        Arc<dyn Fn() -> Result<Link, LinkError> + Send + Sync>,
+        Arc<dyn Fn() -> Result<Link, TransportError> + Send + Sync>,
     ),
 }
 
@@ -66,7 +66,7 @@ impl Target {
     /// Any other way to open links. `endpoint` names the server in references.
     pub fn other(
         endpoint: impl Into<Arc<str>>,
-        connect: impl Fn() -> Result<Link, LinkError> + Send + Sync + 'static,
+        connect: impl Fn() -> Result<Link, TransportError> + Send + Sync + 'static,
     ) -> Self {
         Self::new(TargetKind::Other(endpoint.into(), Arc::new(connect)))
     }
@@ -87,7 +87,7 @@ impl Target {
     }
 
     /// The same server with a separate session, if the transport has sessions.
-    pub(crate) fn in_session(&self, session: Session) -> Option<Self> {
+    pub(crate) fn in_session(&self, session: HttpSession) -> Option<Self> {
         match &self.how {
             TargetKind::Http(options) => {
                 let mut options = options.clone();
@@ -102,17 +102,17 @@ impl Target {
     }
 
     /// The session to continue or open, if the transport has sessions.
-    pub(crate) fn session(&self) -> Option<&Session> {
+    pub(crate) fn session(&self) -> Option<&HttpSession> {
         match &self.how {
             TargetKind::Http(options) => options.session.as_ref(),
             TargetKind::Child(_) | TargetKind::InProcess(_) | TargetKind::Other(..) => None,
         }
     }
 
-    /// Records child processes in `register`.
-    pub(crate) fn with_child_register(mut self, register: &Register) -> Self {
+    /// Records child processes in `registry`.
+    pub(crate) fn with_child_registry(mut self, registry: &ChildRegistry) -> Self {
         if let TargetKind::Child(options) = &mut self.how {
-            options.register = Some(register.clone());
+            options.registry = Some(registry.clone());
         }
         self
     }
@@ -120,8 +120,8 @@ impl Target {
     /// Sets the largest payload of a message, in bytes.
     pub(crate) fn with_payload(mut self, payload: usize) -> Self {
         match &mut self.how {
-            TargetKind::Child(options) => options.message_bytes = message_bytes(payload),
-            TargetKind::Http(options) => options.message_bytes = message_bytes(payload),
+            TargetKind::Child(options) => options.max_message_bytes = message_bytes(payload),
+            TargetKind::Http(options) => options.max_message_bytes = message_bytes(payload),
             TargetKind::InProcess(_) | TargetKind::Other(..) => {}
         }
         self
@@ -151,11 +151,11 @@ impl Target {
     }
 
     /// Opens a new link.
-    pub(crate) fn link(&self) -> Result<Link, LinkError> {
+    pub(crate) fn link(&self) -> Result<Link, TransportError> {
         match &self.how {
             TargetKind::Child(options) => child::spawn(options),
             TargetKind::Http(options) => http_client::connect(options),
-            TargetKind::InProcess(server) => Ok(duplex::to_front(server.clone())),
+            TargetKind::InProcess(server) => Ok(duplex::to_server(server.clone())),
             TargetKind::Other(_, connect) => connect(),
         }
     }

@@ -103,7 +103,7 @@ impl ToolCache {
         let tool = tools.iter().find(|cached| &*cached.name == tool)?;
         let schema = object::find(tool.raw.borrow(), &["outputSchema"])?;
         match object::find(result.borrow(), &["structuredContent"]) {
-            Some(structured) => schema::misfit(schema, structured),
+            Some(structured) => schema::mismatch(schema, structured),
             None => Some("the result has no `structuredContent`".into()),
         }
     }

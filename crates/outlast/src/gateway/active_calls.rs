@@ -10,8 +10,8 @@ use outlast_engine::{InputKey, InputResponse, TaskId, random};
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
-use super::again::CallPlace;
 use super::connection::Connection;
+use super::reattach::CallRecord;
 use crate::client::Era;
 use crate::transport::http_client::SavedSession;
 
@@ -22,24 +22,24 @@ pub(super) struct ActiveCalls(Mutex<State>);
 #[derive(Default)]
 struct State {
     /// The active calls, by the name that their input requests carry.
-    calls: HashMap<Arc<str>, Seat>,
+    calls: HashMap<Arc<str>, CallSlot>,
     /// Input requests of these calls that a previous run of this process sent to its clients, and
     /// that the upstream has not sent again.
-    left: HashMap<Arc<str>, Vec<LeftRequest>>,
+    recovered: HashMap<Arc<str>, Vec<RecoveredRequest>>,
     /// What is stored to resume these calls.
-    places: HashMap<Arc<str>, Arc<CallPlace>>,
+    records: HashMap<Arc<str>, Arc<CallRecord>>,
     /// The calls that resume these tasks of the upstream after a restart.
     resumed: HashMap<String, Arc<str>>,
 }
 
 /// An entry for an active call.
 #[derive(Clone)]
-pub(super) enum Seat {
-    Taken(CallContext),
+pub(super) enum CallSlot {
+    Bound(CallContext),
     /// A call of a previous run of this process that waits for the connection.
     Resuming(CallContext),
     /// A call that runs at the upstream and has no task yet.
-    Kept(watch::Receiver<Option<CallContext>>),
+    Reserved(watch::Receiver<Option<CallContext>>),
 }
 
 /// A call of a previous run of this process. Its input requests are not sent to the client twice.
@@ -49,9 +49,9 @@ pub(super) struct ResumedCall {
     /// The upstream's task.
     pub(super) task: Option<String>,
     /// Its stored state.
-    pub(super) place: Arc<CallPlace>,
+    pub(super) record: Arc<CallRecord>,
     /// Its open input requests.
-    pub(super) left: Vec<LeftRequest>,
+    pub(super) recovered: Vec<RecoveredRequest>,
     /// Its session, if the upstream has sessions.
     pub(super) session: Option<SavedSession>,
     /// The era of its connection.
@@ -60,7 +60,7 @@ pub(super) struct ResumedCall {
 
 /// An input request that a previous run of this process sent to its client.
 #[derive(Clone)]
-pub(super) struct LeftRequest {
+pub(super) struct RecoveredRequest {
     pub(super) key: InputKey,
     /// The response, if something waits for it already. The channel closes if there is none.
     pub(super) answer: Option<watch::Receiver<Option<InputResponse>>>,
@@ -68,17 +68,17 @@ pub(super) struct LeftRequest {
 
 impl ResumedCall {
     /// Whether `other` is the same call.
-    pub(super) fn is(&self, other: &Self) -> bool {
+    pub(super) fn is_same_call(&self, other: &Self) -> bool {
         self.call.id() == other.call.id()
     }
 }
 
 /// Registers a call on its connection until it is dropped.
-pub(super) struct UnderWay {
+pub(super) struct ActiveCall {
     connection: Arc<Connection>,
     name: Arc<str>,
     /// Sends the context of the call, if the call was registered without one.
-    kept: Option<watch::Sender<Option<CallContext>>>,
+    binding: Option<watch::Sender<Option<CallContext>>>,
 }
 
 impl ActiveCalls {
@@ -91,7 +91,11 @@ impl ActiveCalls {
 
     /// The call of that name, else the call that resumes this task of the upstream, else the only
     /// call.
-    pub(super) fn find(&self, name: Option<&str>, task: Option<&str>) -> Result<Seat, Unclear> {
+    pub(super) fn find(
+        &self,
+        name: Option<&str>,
+        task: Option<&str>,
+    ) -> Result<CallSlot, CallLookupError> {
         let mut state = self.0.lock();
         state.forget_cancelled();
         let resumed = task.and_then(|task| state.resumed.get(task)).cloned();
@@ -104,8 +108,8 @@ impl ActiveCalls {
             state.calls.values().partition(|call| !call.is_cancelled());
         match (&live[..], &cancelled[..]) {
             ([call], _) | ([], [call]) => Ok((*call).clone()),
-            ([], []) => Err(Unclear::None),
-            _ => Err(Unclear::Several),
+            ([], []) => Err(CallLookupError::NoCall),
+            _ => Err(CallLookupError::SeveralCalls),
         }
     }
 
@@ -119,29 +123,33 @@ impl ActiveCalls {
         if let Some(task) = resumed.task.clone() {
             state.resumed.insert(task, name.clone());
         }
-        state.places.insert(name.clone(), resumed.place.clone());
-        state.left.insert(name.clone(), resumed.left.clone());
+        state.records.insert(name.clone(), resumed.record.clone());
+        state
+            .recovered
+            .insert(name.clone(), resumed.recovered.clone());
         state
             .calls
-            .insert(name, Seat::Resuming(resumed.call.clone()));
+            .insert(name, CallSlot::Resuming(resumed.call.clone()));
     }
 
     /// The stored state of a call.
-    pub(super) fn place(&self, call: &CallContext) -> Arc<CallPlace> {
+    pub(super) fn record(&self, call: &CallContext) -> Arc<CallRecord> {
         let mut state = self.0.lock();
-        state.places.entry(name_of(call)).or_default().clone()
+        state.records.entry(name_of(call)).or_default().clone()
     }
 
     /// Takes an input request of a previous run whose key matches.
-    pub(super) fn take_left(
+    pub(super) fn take_recovered(
         &self,
         call: TaskId,
-        sort: impl Fn(&InputKey) -> bool,
-    ) -> Option<LeftRequest> {
+        has_prefix: impl Fn(&InputKey) -> bool,
+    ) -> Option<RecoveredRequest> {
         let mut state = self.0.lock();
-        let left = state.left.get_mut(call.text().as_str())?;
-        let at = left.iter().position(|left| sort(&left.key))?;
-        Some(left.remove(at))
+        let recovered = state.recovered.get_mut(call.text().as_str())?;
+        let at = recovered
+            .iter()
+            .position(|recovered| has_prefix(&recovered.key))?;
+        Some(recovered.remove(at))
     }
 
     /// Takes the keys of all input requests of a previous run that the upstream has not sent again.
@@ -149,15 +157,15 @@ impl ActiveCalls {
     /// reports `working` meanwhile.
     pub(super) fn take_unclaimed(&self, call: TaskId) -> Vec<InputKey> {
         let mut state = self.0.lock();
-        let Some(left) = state.left.get_mut(call.text().as_str()) else {
+        let Some(recovered) = state.recovered.get_mut(call.text().as_str()) else {
             return Vec::new();
         };
-        let unclaimed = left.extract_if(.., |left| left.answer.is_none());
-        unclaimed.map(|left| left.key).collect()
+        let unclaimed = recovered.extract_if(.., |recovered| recovered.answer.is_none());
+        unclaimed.map(|recovered| recovered.key).collect()
     }
 
-    fn insert(&self, name: Arc<str>, seat: Seat) {
-        self.0.lock().calls.insert(name, seat);
+    fn insert(&self, name: Arc<str>, slot: CallSlot) {
+        self.0.lock().calls.insert(name, slot);
     }
 }
 
@@ -165,15 +173,16 @@ impl State {
     /// Removes a call.
     fn forget(&mut self, name: &Arc<str>) {
         self.calls.remove(name);
-        self.left.remove(name);
-        self.places.remove(name);
+        self.recovered.remove(name);
+        self.records.remove(name);
         self.resumed.retain(|_, call| call != name);
     }
 
     /// Removes calls that were cancelled before they had the connection.
     fn forget_cancelled(&mut self) {
-        let cancelled = |seat: &Seat| matches!(seat, Seat::Resuming(cx) if cx.is_cancelled());
-        let names = self.calls.iter().filter(|(_, seat)| cancelled(seat));
+        let cancelled =
+            |slot: &CallSlot| matches!(slot, CallSlot::Resuming(cx) if cx.is_cancelled());
+        let names = self.calls.iter().filter(|(_, slot)| cancelled(slot));
         let names: Vec<_> = names.map(|(name, _)| name.clone()).collect();
         for name in names {
             self.forget(&name);
@@ -183,58 +192,58 @@ impl State {
 
 /// Why a message cannot be assigned to a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Unclear {
-    None,
-    Several,
+pub(super) enum CallLookupError {
+    NoCall,
+    SeveralCalls,
 }
 
-impl Seat {
+impl CallSlot {
     /// Whether its caller has cancelled it.
     fn is_cancelled(&self) -> bool {
-        self.taken().is_some_and(|cx| cx.is_cancelled())
+        self.context().is_some_and(|cx| cx.is_cancelled())
     }
 
     /// The context of the call, if it exists.
-    pub(super) fn taken(&self) -> Option<CallContext> {
+    pub(super) fn context(&self) -> Option<CallContext> {
         match self {
-            Self::Taken(cx) | Self::Resuming(cx) => Some(cx.clone()),
-            Self::Kept(told) => told.borrow().clone(),
+            Self::Bound(cx) | Self::Resuming(cx) => Some(cx.clone()),
+            Self::Reserved(bound) => bound.borrow().clone(),
         }
     }
 
     /// Waits for the context of the call; `None` if the call is dropped before.
-    pub(super) async fn whose(self) -> Option<CallContext> {
+    pub(super) async fn bound(self) -> Option<CallContext> {
         match self {
-            Self::Taken(cx) | Self::Resuming(cx) => Some(cx),
-            Self::Kept(mut told) => told.wait_for(Option::is_some).await.ok()?.clone(),
+            Self::Bound(cx) | Self::Resuming(cx) => Some(cx),
+            Self::Reserved(mut bound) => bound.wait_for(Option::is_some).await.ok()?.clone(),
         }
     }
 }
 
-impl UnderWay {
+impl ActiveCall {
     /// Registers a call on `connection`.
     pub(super) fn begin(connection: Arc<Connection>, cx: &CallContext) -> Self {
         let name = name_of(cx);
         let calls = &connection.shared.calls;
-        calls.insert(name.clone(), Seat::Taken(cx.clone()));
+        calls.insert(name.clone(), CallSlot::Bound(cx.clone()));
         Self {
             connection,
             name,
-            kept: None,
+            binding: None,
         }
     }
 
     /// Registers a call whose task does not exist yet. Its input requests wait until
-    /// [`Self::belongs_to`] is called.
+    /// [`Self::bind`] is called.
     pub(super) fn reserve(connection: Arc<Connection>) -> Self {
         let name: Arc<str> = random::token::<16>().into();
-        let (tell, told) = watch::channel(None);
+        let (sender, bound) = watch::channel(None);
         let calls = &connection.shared.calls;
-        calls.insert(name.clone(), Seat::Kept(told));
+        calls.insert(name.clone(), CallSlot::Reserved(bound));
         Self {
             connection,
             name,
-            kept: Some(tell),
+            binding: Some(sender),
         }
     }
 
@@ -244,22 +253,22 @@ impl UnderWay {
     }
 
     /// Receives the context of the call, if it was registered without one.
-    pub(super) fn whose(&self) -> Option<watch::Receiver<Option<CallContext>>> {
-        self.kept.as_ref().map(watch::Sender::subscribe)
+    pub(super) fn binding(&self) -> Option<watch::Receiver<Option<CallContext>>> {
+        self.binding.as_ref().map(watch::Sender::subscribe)
     }
 
     /// Sets the context of a call that was registered without one.
-    pub(super) fn belongs_to(&self, cx: &CallContext) {
-        if let Some(kept) = &self.kept {
-            kept.send_replace(Some(cx.clone()));
+    pub(super) fn bind(&self, cx: &CallContext) {
+        if let Some(binding) = &self.binding {
+            binding.send_replace(Some(cx.clone()));
         }
     }
 }
 
-impl Drop for UnderWay {
+impl Drop for ActiveCall {
     fn drop(&mut self) {
-        let call = self.kept.as_ref().and_then(|kept| {
-            let call = kept.borrow();
+        let call = self.binding.as_ref().and_then(|binding| {
+            let call = binding.borrow();
             call.as_ref().map(name_of)
         });
         let shared = &self.connection.shared;

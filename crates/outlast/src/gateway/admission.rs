@@ -48,8 +48,12 @@ impl Upstream {
     fn check(&self, counts: &Counts, owner: &Owner) -> Result<(), ErrorObject> {
         let own = counts.owners.get(owner).copied().unwrap_or_default();
         let limits = [
-            (counts.all, self.settings.open_calls, "openCalls"),
-            (own, self.settings.open_calls_per_owner, "openCallsPerOwner"),
+            (counts.all, self.settings.max_open_calls, "openCalls"),
+            (
+                own,
+                self.settings.max_open_calls_per_owner,
+                "openCallsPerOwner",
+            ),
         ];
         for (open, most, setting) in limits {
             if let Some(most) = most.filter(|most| open >= *most) {
@@ -92,5 +96,5 @@ impl Drop for CallPermit {
 }
 
 fn is_limited(settings: &Settings) -> bool {
-    settings.open_calls.is_some() || settings.open_calls_per_owner.is_some()
+    settings.max_open_calls.is_some() || settings.max_open_calls_per_owner.is_some()
 }

@@ -11,10 +11,10 @@ use outlast_wire::{Raw, RawRef, codes, object, tool, v2, version};
 use serde_json::json;
 
 use super::connection::Connection;
+use super::known_clients::{self, ClientBehaviour};
 use super::list::{self, HeaderAnnotations};
-use super::patience::{self, Manner};
-use super::prepared::{Prepared, Reserved};
-use super::runner::OTHER_HOP;
+use super::runner::CLIENT_HOP_PARAMS;
+use super::upstream_call::{CallReservation, UpstreamCall};
 use super::{Isolate, Upstream, result};
 use crate::client::{self, Generation, ParamChanges, ServerDescription};
 use crate::server::{
@@ -35,7 +35,7 @@ impl Backend for Upstream {
 
     /// The answer of the connected server. Without a connection only the settings can tell.
     fn has_tasks(&self, client: &ClientHandle) -> Option<bool> {
-        match self.running(client) {
+        match self.open_connection(client) {
             Some(connection) => Some(self.runs_tasks(&connection.server())),
             None if self.settings.any_task() => None,
             None => Some(false),
@@ -66,7 +66,7 @@ impl Backend for Upstream {
             support: list::support(self.settings.task(tool)),
             retry: self.settings.retry_class(tool, known.retry),
             immediate: None,
-            task_policy: self.settings.delivery(tool),
+            task_policy: self.settings.task_policy(tool),
             ttl: self.settings.ttl(tool),
             needs: InputKinds::NONE,
             // BR-LIST-7: those of a legacy server mean nothing.
@@ -76,7 +76,7 @@ impl Backend for Upstream {
                 Arc::default()
             },
             prestarts: makes_tasks && known.support != TaskSupport::Forbidden,
-            reservation: Some(Arc::new(Reserved::new(Prepared {
+            reservation: Some(Arc::new(CallReservation::new(UpstreamCall {
                 client: client.clone(),
                 connection: (self.settings.isolate == Isolate::Owner).then_some(connection),
                 _permit: permit,
@@ -91,8 +91,8 @@ impl Backend for Upstream {
         call: &Origin,
         ttl: u64,
     ) -> Result<PrestartInfo, Outcome> {
-        match reservation.downcast_ref::<Reserved>() {
-            Some(reserved) => self.start_early(reserved, call, ttl).await,
+        match reservation.downcast_ref::<CallReservation>() {
+            Some(reserved) => self.prestart_call(reserved, call, ttl).await,
             None => Ok(PrestartInfo::default()),
         }
     }
@@ -101,16 +101,18 @@ impl Backend for Upstream {
         if !self.settings.any_task() {
             return None;
         }
-        Some(match patience::of(client, self.settings.budget) {
-            Manner::Tasks => WaitPolicy {
-                budget: WaitBudget::Unlimited,
-                tickets: false,
+        Some(
+            match known_clients::behaviour_of(client, self.settings.wait_budget) {
+                ClientBehaviour::Tasks => WaitPolicy {
+                    budget: WaitBudget::Unlimited,
+                    tickets: false,
+                },
+                ClientBehaviour::Waits(budget) => WaitPolicy {
+                    budget,
+                    tickets: self.settings.tickets,
+                },
             },
-            Manner::Waits(patience) => WaitPolicy {
-                budget: patience,
-                tickets: self.settings.tickets,
-            },
-        })
+        )
     }
 
     /// Every method: an upstream can send input requests during any request.
@@ -126,13 +128,17 @@ impl Backend for Upstream {
         let connection = self.connection(client).await.ok()?;
         // A unique name in place of a session id.
         let name = SessionId::new(random::token::<16>());
-        let listens = Listens {
+        let subscriptions = ResourceSubscriptions {
             connection,
             name,
             resources: resources.to_vec(),
         };
         for uri in resources {
-            if let Err(fault) = listens.connection.listen(&listens.name, uri).await {
+            if let Err(fault) = subscriptions
+                .connection
+                .subscribe(&subscriptions.name, uri)
+                .await
+            {
                 tracing::info!(
                     upstream = &*self.name,
                     fault = fault.brief(),
@@ -140,17 +146,17 @@ impl Backend for Upstream {
                 );
             }
         }
-        Some(Box::new(listens))
+        Some(Box::new(subscriptions))
     }
 
     fn notification(&self, client: &Arc<ClientHandle>, method: &str, params: Option<RawRef<'_>>) {
         // Without a connection there is no server to notify.
-        let Some(connection) = self.running(client) else {
+        let Some(connection) = self.open_connection(client) else {
             return;
         };
         let (method, params) = (method.to_owned(), params.map(RawRef::to_raw));
         tokio::spawn(async move {
-            if let Err(fault) = connection.back.notify(&method, params.as_ref()).await {
+            if let Err(fault) = connection.upstream.notify(&method, params.as_ref()).await {
                 tracing::info!(
                     fault = fault.brief(),
                     method,
@@ -160,8 +166,8 @@ impl Backend for Upstream {
         });
     }
 
-    fn attach(&self, front: &Weak<McpServer>) {
-        self.fronts.add(front);
+    fn attach(&self, server: &Weak<McpServer>) {
+        self.broadcaster.add(server);
     }
 
     /// Several upstreams share the engine of a gateway.
@@ -171,13 +177,13 @@ impl Backend for Upstream {
 }
 
 /// Subscriptions of a client without a session. They keep the connection open.
-struct Listens {
+struct ResourceSubscriptions {
     connection: Arc<Connection>,
     name: SessionId,
     resources: Vec<String>,
 }
 
-impl Drop for Listens {
+impl Drop for ResourceSubscriptions {
     fn drop(&mut self) {
         let (connection, name) = (self.connection.clone(), self.name.clone());
         let resources = std::mem::take(&mut self.resources);
@@ -186,7 +192,7 @@ impl Drop for Listens {
                 for uri in resources {
                     // A server that cannot be reached sends no notifications, so the error does not
                     // matter.
-                    let _ = connection.unlisten(&name, &uri).await;
+                    let _ = connection.unsubscribe(&name, &uri).await;
                 }
             });
         }
@@ -224,14 +230,16 @@ impl Upstream {
         let connection = self.connection(client).await.map_err(Reply::from)?;
         let cursor = list::upstream_cursor(params).map_err(Reply::from)?;
         let changes = ParamChanges {
-            omit: OTHER_HOP,
+            omit: CLIENT_HOP_PARAMS,
             set: cursor
                 .map(|cursor| ("cursor", cursor))
                 .into_iter()
                 .collect(),
             set_meta: Vec::new(),
         };
-        let request = connection.back.short_request(tool::LIST, params.cloned());
+        let request = connection
+            .upstream
+            .short_request(tool::LIST, params.cloned());
         let page = request.changed(changes).keeping_type().await;
         let page = page.map_err(|fault| match fault {
             client::Error::Peer(error) => Reply::Error(error.raw),

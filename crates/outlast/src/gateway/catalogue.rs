@@ -8,21 +8,21 @@ use outlast_wire::headers::HeaderParam;
 use outlast_wire::v1::TaskSupport;
 use parking_lot::Mutex;
 
+use crate::annotations;
 use crate::client::{ToolInfo, header_params};
-use crate::hints;
 
 /// The traits of the tools of an upstream, computed once for each list.
 #[derive(Default)]
-pub(super) struct Catalogue(Mutex<Option<Arc<Known>>>);
+pub(super) struct Catalogue(Mutex<Option<Arc<ToolIndex>>>);
 
-struct Known {
+struct ToolIndex {
     list: Arc<[ToolInfo]>,
-    tools: HashMap<Arc<str>, Traits>,
+    tools: HashMap<Arc<str>, ToolTraits>,
 }
 
 /// What the list says about one tool.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Traits {
+pub(super) struct ToolTraits {
     pub(super) retry: RetryClass,
     /// Whether the upstream can run it as a task.
     pub(super) support: TaskSupport,
@@ -32,7 +32,7 @@ pub(super) struct Traits {
 
 impl Catalogue {
     /// The traits of a tool, if it is in `list`.
-    pub(super) fn traits(&self, list: &Arc<[ToolInfo]>, tool: &str) -> Option<Traits> {
+    pub(super) fn traits(&self, list: &Arc<[ToolInfo]>, tool: &str) -> Option<ToolTraits> {
         let known = {
             let mut known = self.0.lock();
             match known
@@ -40,17 +40,17 @@ impl Catalogue {
                 .filter(|known| Arc::ptr_eq(&known.list, list))
             {
                 Some(known) => known.clone(),
-                None => known.insert(Arc::new(Known::of(list))).clone(),
+                None => known.insert(Arc::new(ToolIndex::of(list))).clone(),
             }
         };
         known.tools.get(tool).cloned()
     }
 }
 
-impl Known {
+impl ToolIndex {
     fn of(list: &Arc<[ToolInfo]>) -> Self {
-        let traits = |tool: &ToolInfo| Traits {
-            retry: hints::retry(tool.raw.borrow()),
+        let traits = |tool: &ToolInfo| ToolTraits {
+            retry: annotations::retry_class(tool.raw.borrow()),
             support: tool.task_support,
             headers: header_params(tool).unwrap_or_default().into(),
         };

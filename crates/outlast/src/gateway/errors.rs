@@ -7,7 +7,11 @@ use super::connection::Connection;
 use crate::server::ClientHandle;
 
 /// The outcome with an error code of the caller's era.
-pub(super) fn across(outcome: Outcome, connection: &Connection, client: &ClientHandle) -> Outcome {
+pub(super) fn translate(
+    outcome: Outcome,
+    connection: &Connection,
+    client: &ClientHandle,
+) -> Outcome {
     let eras = (
         connection.server().is_modern(),
         client.version() == version::MODERN,
@@ -29,16 +33,16 @@ fn translated(error: Raw, code: i64, eras: (bool, bool)) -> (Raw, i64) {
         (true, false) if code == codes::MISSING_CAPABILITY => {
             let plain = codes::INVALID_PARAMS.to_string();
             let plain = Raw::parse(plain).expect("a number is JSON");
-            let told = object::set(error.borrow(), &["code"], plain.borrow());
-            (told.unwrap_or(error), codes::INVALID_PARAMS)
+            let translation = object::set(error.borrow(), &["code"], plain.borrow());
+            (translation.unwrap_or(error), codes::INVALID_PARAMS)
         }
         // These codes are reserved in the modern era. −32042 is translated by url elicitation.
         (false, true) if RESERVED.contains(&code) && code != codes::URL_ELICITATION_REQUIRED => {
             let message = object::find(error.borrow(), &["message"]);
             let message = message.and_then(|message| message.text());
             let message = message.unwrap_or_default().into_owned();
-            let told = codes::internal(message).with_data(error);
-            (told.to_raw(), codes::INTERNAL_ERROR)
+            let translation = codes::internal(message).with_data(error);
+            (translation.to_raw(), codes::INTERNAL_ERROR)
         }
         _ => (error, code),
     }
@@ -52,27 +56,28 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_number_that_means_something_else_to_the_caller_is_told_in_another_way() {
+    fn a_code_with_another_meaning_for_the_caller_is_translated() {
         // Bridge §12.
         let error = |code: i64| {
             let text = format!(r#"{{"code":{code},"message":"m","data":{{"k":1}}}}"#);
             (Raw::parse(text).unwrap(), code)
         };
-        let told = |code, eras| {
+        let translation = |code, eras| {
             let (raw, number) = error(code);
             let (raw, number) = translated(raw, number, eras);
             (raw.as_str().to_owned(), number)
         };
-        let same = |code, eras| assert_eq!(told(code, eras), told(code, (true, true)));
+        let same =
+            |code, eras| assert_eq!(translation(code, eras), translation(code, (true, true)));
         assert_eq!(
-            told(-32021, (true, false)),
+            translation(-32021, (true, false)),
             (
                 r#"{"code":-32602,"message":"m","data":{"k":1}}"#.into(),
                 -32602
             )
         );
         assert_eq!(
-            told(-32050, (false, true)),
+            translation(-32050, (false, true)),
             (
                 r#"{"code":-32603,"message":"m","data":{"code":-32050,"message":"m","data":{"k":1}}}"#
                     .into(),

@@ -11,11 +11,11 @@ use outlast_wire::{Raw, RawRef, codes, object, params};
 use super::settings::{Settings, TaskMode};
 
 /// The upstream's cursor in a client's request.
-pub(super) fn upstream_cursor(asked: Option<&Raw>) -> Result<Option<Raw>, ErrorObject> {
-    let Some(cursor) = params::cursor(asked.map(Raw::borrow))? else {
+pub(super) fn upstream_cursor(params: Option<&Raw>) -> Result<Option<Raw>, ErrorObject> {
+    let Some(cursor) = params::cursor(params.map(Raw::borrow))? else {
         return Ok(None);
     };
-    let theirs = cursor.strip_prefix(MARK);
+    let theirs = cursor.strip_prefix(CURSOR_PREFIX);
     let theirs = theirs.ok_or_else(|| codes::invalid_params("invalid cursor"))?;
     let theirs = Raw::encode(theirs).map_err(|error| codes::internal(error.to_string()))?;
     Ok(Some(theirs))
@@ -24,7 +24,7 @@ pub(super) fn upstream_cursor(asked: Option<&Raw>) -> Result<Option<Raw>, ErrorO
 /// Our cursor for the next page, if there is one. An empty string is a cursor, too (BR-LIST-10).
 pub(super) fn our_cursor(page: RawRef<'_>) -> Option<Raw> {
     let next = object::find(page, &["nextCursor"]).and_then(RawRef::text)?;
-    Raw::encode(&format!("{MARK}{next}")).ok()
+    Raw::encode(&format!("{CURSOR_PREFIX}{next}")).ok()
 }
 
 /// The tools of a page, each with the gateway's task support and, if required, without header
@@ -34,7 +34,7 @@ pub(super) fn tools(
     settings: &Settings,
     headers: HeaderAnnotations,
 ) -> Result<Option<Raw>, NotAnObject> {
-    let marked = headers == HeaderAnnotations::Removed && page.as_str().contains(HEADER);
+    let marked = headers == HeaderAnnotations::Removed && page.as_str().contains(HEADER_ANNOTATION);
     tool::edited_tools(page, |tool| {
         let bare = marked.then(|| without_headers(tool));
         let tool = bare.as_ref().map_or(tool, Raw::borrow);
@@ -64,9 +64,9 @@ fn without_headers(tool: RawRef<'_>) -> Raw {
     let schema = object::find(tool, &["inputSchema", "properties"]);
     let fields = schema.and_then(|schema| object::members(schema).ok());
     let fields = fields.unwrap_or_default().into_iter();
-    let marked = fields.filter(|field| object::find(field.value, &[HEADER]).is_some());
+    let marked = fields.filter(|field| object::find(field.value, &[HEADER_ANNOTATION]).is_some());
     marked.fold(tool.to_raw(), |tool, field| {
-        let path = ["inputSchema", "properties", &field.name, HEADER];
+        let path = ["inputSchema", "properties", &field.name, HEADER_ANNOTATION];
         object::remove(tool.borrow(), &path).unwrap_or(tool)
     })
 }
@@ -86,10 +86,10 @@ pub(super) fn is_list(method: &str) -> bool {
 }
 
 /// The annotation of an argument that is repeated in a header.
-const HEADER: &str = "x-mcp-header";
+const HEADER_ANNOTATION: &str = "x-mcp-header";
 
 /// The prefix of our cursors.
-const MARK: &str = "o.";
+const CURSOR_PREFIX: &str = "o.";
 
 #[cfg(test)]
 mod tests {
@@ -101,13 +101,13 @@ mod tests {
     }
 
     #[test]
-    fn cursors_are_wrapped_and_not_read() {
+    fn cursors_are_wrapped_and_not_parsed() {
         // BR-LIST-10.
         let page = raw(r#"{"prompts":[],"nextCursor":""}"#);
         assert_eq!(our_cursor(page.borrow()), Some(raw(r#""o.""#)));
         assert_eq!(our_cursor(raw(r#"{"prompts":[ ]}"#).borrow()), None);
-        let asked = raw(r#"{"cursor":"o.a\"b","_meta":{"k":1}}"#);
-        let theirs = upstream_cursor(Some(&asked)).unwrap();
+        let params = raw(r#"{"cursor":"o.a\"b","_meta":{"k":1}}"#);
+        let theirs = upstream_cursor(Some(&params)).unwrap();
         assert_eq!(theirs, Some(raw(r#""a\"b""#)));
         assert_eq!(upstream_cursor(None), Ok(None));
         let foreign = upstream_cursor(Some(&raw(r#"{"cursor":"a"}"#)));
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn an_annotation_of_the_other_era_goes_and_nothing_else() {
+    fn only_header_annotations_are_removed() {
         // BR-LIST-7.
         let page = r#"{"tools":[{"name":"a","inputSchema":{"type":"object","properties":{"q":{"type":"string","x-mcp-header":"Q"},"r":{ "type" : "string"}}}}]}"#;
         let page = raw(page);
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn every_tool_may_be_called_either_way_unless_it_is_never_a_task() {
+    fn every_tool_has_optional_task_support_unless_it_is_never_a_task() {
         // BR-LIST-1, BR-LIST-3, BR-LIST-4, BD-13.
         let page = r#"{"tools":[{"name":"must","execution":{"taskSupport":"required","x":1}},{"name":"never","execution":{"taskSupport":"optional"}},{"name":"plain", "y" : 2}]}"#;
         let shown = tools(raw(page).borrow(), &never("never"), HeaderAnnotations::Kept);

@@ -12,15 +12,15 @@
 //! | `active_calls`, `listeners` | the active calls of a connection, and the clients that use it |
 //! | `admission` | how many calls can be open, in total and for each owner |
 //! | `probe` | whether the upstream can be reached, before a client needs it |
-//! | `asks`, `pages`, `notices` | input requests, url elicitations and notifications of the upstream |
+//! | `input_requests`, `url_elicitation`, `notifications` | input requests, url elicitations and notifications of the upstream |
 //! | `catalogue`, `list` | its tools: how they can be called, and how they are listed |
 //! | `backend`, `runner` | what the server side uses, and what runs its calls |
-//! | `prepared`, `follow`, `owner` | one call from its preparation to its end |
-//! | `again` | resumes a task of the upstream after a restart |
+//! | `upstream_call`, `call`, `controller` | one call from its preparation to its end |
+//! | `reattach` | resumes a task of the upstream after a restart |
 //! | `result`, `errors` | a response of the upstream as our client gets it |
-//! | `patience` | how long known clients wait for a response |
-//! | `assembly`, `served` | several upstreams on one store, each at its own endpoint |
-//! | `late` | recovered tasks whose upstream is added after the start |
+//! | `known_clients` | how long known clients wait for a response |
+//! | `gateway`, `endpoints` | several upstreams on one store, each at its own endpoint |
+//! | `late_upstreams` | recovered tasks whose upstream is added after the start |
 //!
 //! ```no_run
 //! # async fn run() -> Result<(), Box<dyn std::error::Error>> {
@@ -38,28 +38,29 @@
 
 mod active_calls;
 mod admission;
-mod again;
-mod asks;
-mod assembly;
 mod backend;
+mod call;
 mod catalogue;
 mod connection;
+mod controller;
+mod endpoints;
 mod errors;
-mod follow;
-mod late;
+#[expect(clippy::module_inception, reason = "the file is named after its type")]
+mod gateway;
+mod input_requests;
+mod known_clients;
+mod late_upstreams;
 mod list;
 mod listeners;
-mod notices;
-mod owner;
-mod pages;
-mod patience;
+mod notifications;
 mod pool;
-mod prepared;
 mod probe;
+mod reattach;
 mod result;
 mod runner;
-mod served;
 mod settings;
+mod upstream_call;
+mod url_elicitation;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -68,17 +69,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
+use crate::broadcaster::Broadcaster;
 use crate::client::{Era, Target};
-use crate::fronts::Fronts;
-use crate::transport::register::Register;
+use crate::transport::child_registry::ChildRegistry;
 use admission::OpenCalls;
-use connection::Way;
+use connection::ConnectSpec;
 use outlast_engine::SizeLimits;
 use pool::Pool;
-use probe::Probing;
+use probe::ProbeState;
 
-pub use assembly::{Gateway, RunningGateway, policy};
-pub use served::{Served, ServedUpstreams};
+pub use endpoints::{UpstreamEndpoint, UpstreamEndpoints};
+pub use gateway::{Gateway, RunningGateway, policy};
 pub use settings::{Isolate, Settings, TaskMode, ToolSettings};
 
 /// An upstream server, served as if it were part of this process.
@@ -88,22 +89,22 @@ pub struct Upstream {
     settings: Settings,
     runner: Arc<str>,
     pool: Pool,
-    fronts: Arc<Fronts>,
-    turns: Turns,
+    broadcaster: Arc<Broadcaster>,
+    limits: ConcurrencyLimits,
     open_calls: OpenCalls,
     /// Set when a probe failed. Cleared by the first successful connection.
-    unmet: Arc<AtomicBool>,
-    probing: Probing,
+    probe_failed: Arc<AtomicBool>,
+    probes: ProbeState,
 }
 
 /// Limits on concurrent calls, for all tools and for each tool.
-struct Turns {
+struct ConcurrencyLimits {
     all: Option<Arc<Semaphore>>,
     each: Mutex<HashMap<String, Arc<Semaphore>>>,
 }
 
 /// Permits of one running call: of the upstream, and of the tool.
-type Turn = [Option<OwnedSemaphorePermit>; 2];
+type ConcurrencyPermits = [Option<OwnedSemaphorePermit>; 2];
 
 impl Upstream {
     /// An upstream at `target`. The name must stay the same over restarts: the tasks are stored
@@ -115,26 +116,26 @@ impl Upstream {
             name,
             target,
             pool: Pool::default(),
-            fronts: Arc::default(),
-            turns: Turns {
+            broadcaster: Arc::default(),
+            limits: ConcurrencyLimits {
                 all: settings
                     .concurrency
                     .map(|most| Arc::new(Semaphore::new(most))),
                 each: Mutex::default(),
             },
             open_calls: OpenCalls::default(),
-            unmet: Arc::default(),
-            probing: Probing::default(),
+            probe_failed: Arc::default(),
+            probes: ProbeState::default(),
             settings,
         }
     }
 
     /// Applies the size limits of the gateway. The processes of the upstream are recorded in
-    /// `register`.
-    fn assembled(mut self, register: Option<&Register>, sizes: &SizeLimits) -> Self {
+    /// `registry`.
+    fn configured(mut self, registry: Option<&ChildRegistry>, sizes: &SizeLimits) -> Self {
         self.target = self.target.with_payload(sizes.payload_bytes);
-        if let Some(register) = register {
-            self.target = self.target.with_child_register(register);
+        if let Some(registry) = registry {
+            self.target = self.target.with_child_registry(registry);
         }
         self
     }
@@ -153,14 +154,14 @@ impl Upstream {
     pub async fn close(&self) {
         for connection in self.pool.take_all() {
             // BD-20: calls that end with the gateway are cancelled at the upstream first.
-            connection.quiet(runner::TIDY_UP).await;
-            connection.back.close().await;
+            connection.wait_until_idle(runner::CLEANUP_TIMEOUT).await;
+            connection.upstream.close().await;
         }
     }
 
     /// Whether the last attempt to connect failed.
     pub fn is_failing(&self) -> bool {
-        self.unmet.load(Ordering::Relaxed) || self.pool.is_failing()
+        self.probe_failed.load(Ordering::Relaxed) || self.pool.is_failing()
     }
 
     /// The number of open connections.
@@ -169,30 +170,30 @@ impl Upstream {
     }
 
     /// How to connect in `era`.
-    fn way(&self, era: Era) -> Way {
-        Way {
+    fn connect_spec(&self, era: Era) -> ConnectSpec {
+        ConnectSpec {
             name: self.name.clone(),
             target: self.target.clone(),
             era,
-            handshake: self.settings.handshake,
-            fronts: self.fronts.clone(),
+            handshake: self.settings.handshake_timeout,
+            broadcaster: self.broadcaster.clone(),
         }
     }
 
     /// The permits that are free, for a call of `tool` that runs already.
-    fn turn_if_free(&self, tool: Option<&str>) -> Turn {
-        let all = self.turns.all.clone();
-        let each = tool.and_then(|tool| self.turns.of(tool, &self.settings));
-        [all, each].map(|turns| turns?.try_acquire_owned().ok())
+    fn free_permits(&self, tool: Option<&str>) -> ConcurrencyPermits {
+        let all = self.limits.all.clone();
+        let each = tool.and_then(|tool| self.limits.of_tool(tool, &self.settings));
+        [all, each].map(|limit| limit?.try_acquire_owned().ok())
     }
 
     /// Waits until a call of `tool` can start.
-    async fn turn(&self, tool: Option<&str>) -> Turn {
-        let all = match &self.turns.all {
+    async fn acquire_permits(&self, tool: Option<&str>) -> ConcurrencyPermits {
+        let all = match &self.limits.all {
             Some(all) => all.clone().acquire_owned().await.ok(),
             None => None,
         };
-        let each = match tool.and_then(|tool| self.turns.of(tool, &self.settings)) {
+        let each = match tool.and_then(|tool| self.limits.of_tool(tool, &self.settings)) {
             Some(each) => each.acquire_owned().await.ok(),
             None => None,
         };
@@ -200,8 +201,8 @@ impl Upstream {
     }
 }
 
-impl Turns {
-    fn of(&self, tool: &str, settings: &Settings) -> Option<Arc<Semaphore>> {
+impl ConcurrencyLimits {
+    fn of_tool(&self, tool: &str, settings: &Settings) -> Option<Arc<Semaphore>> {
         let most = settings.tools.get(tool)?.concurrency?;
         let mut each = self.each.lock();
         let place = each.entry(tool.to_owned());

@@ -17,28 +17,28 @@ use tokio::sync::OwnedMutexGuard;
 use tokio::time::Instant;
 
 use super::active_calls::ResumedCall;
-use super::connection::{Connection, Resumption, Way};
+use super::connection::{ConnectSpec, Connection, Resumption};
 use super::{Isolate, Settings, Upstream};
 use crate::client::Era;
 use crate::server::ClientHandle;
 use crate::transport::http_client::SavedSession;
 
 #[derive(Clone, Default)]
-pub(super) struct Pool(Arc<Mutex<Places>>);
+pub(super) struct Pool(Arc<Mutex<Slots>>);
 
 #[derive(Default)]
-struct Places {
+struct Slots {
     /// Connections that the calls of an owner share.
-    shared: HashMap<Key, Slot>,
+    shared: HashMap<ConnectionKey, SharedSlot>,
     /// Connections of single calls, by number.
-    apart: HashMap<u64, (Owner, Weak<Connection>)>,
-    numbers: u64,
+    dedicated: HashMap<u64, (Owner, Weak<Connection>)>,
+    last_number: u64,
 }
 
 /// Identifies a shared connection: its owner, the input kinds of its clients (BR-NEG-5), and its
 /// era.
 #[derive(Clone, PartialEq, Eq, Hash)]
-struct Key {
+struct ConnectionKey {
     owner: Owner,
     accepts: u8,
     era: Era,
@@ -48,15 +48,15 @@ struct Key {
 
 /// A shared connection. The lock is held while it connects, so that only one connection is opened.
 #[derive(Clone, Default)]
-struct Slot {
-    state: Arc<tokio::sync::Mutex<State>>,
+struct SharedSlot {
+    state: Arc<tokio::sync::Mutex<SlotState>>,
     /// Calls of a previous run of this process that wait for the connection. The upstream may send
     /// their input requests as soon as it is connected.
     resuming: Arc<Mutex<Vec<ResumedCall>>>,
 }
 
 #[derive(Default)]
-struct State {
+struct SlotState {
     connection: Option<Arc<Connection>>,
     /// The last error, and until when it is returned without another attempt.
     failed: Option<(ErrorObject, Instant)>,
@@ -64,26 +64,28 @@ struct State {
 }
 
 /// Counts a connection that is not shared, until it is dropped.
-pub(super) struct Apart {
-    pool: Weak<Mutex<Places>>,
+pub(super) struct DedicatedSlot {
+    pool: Weak<Mutex<Slots>>,
     number: u64,
 }
 
 /// The limit, and the name of its setting.
-type TooMany = (usize, &'static str);
+type ConnectionLimit = (usize, &'static str);
 
 impl Pool {
     pub(super) fn len(&self) -> usize {
-        let places = self.lock();
-        let shared = places.shared.values();
-        let apart = places.apart.values();
+        let slots = self.lock();
+        let shared = slots.shared.values();
+        let dedicated = slots.dedicated.values();
         shared.filter(|slot| slot.connection().is_some()).count()
-            + apart.filter(|(_, made)| made.strong_count() > 0).count()
+            + dedicated
+                .filter(|(_, opened)| opened.strong_count() > 0)
+                .count()
     }
 
     /// Whether the last attempt to connect failed.
     pub(super) fn is_failing(&self) -> bool {
-        let failed = |slot: &Slot| {
+        let failed = |slot: &SharedSlot| {
             slot.state
                 .try_lock()
                 .is_ok_and(|state| state.failed.is_some())
@@ -93,70 +95,85 @@ impl Pool {
 
     /// All connections. Shared ones are removed from the pool.
     pub(super) fn take_all(&self) -> Vec<Arc<Connection>> {
-        let mut places = self.lock();
-        let slots = std::mem::take(&mut places.shared);
-        let shared = slots.values().filter_map(Slot::connection);
-        let apart = places.apart.values().filter_map(|(_, made)| made.upgrade());
-        shared.chain(apart).collect()
+        let mut slots = self.lock();
+        let taken = std::mem::take(&mut slots.shared);
+        let shared = taken.values().filter_map(SharedSlot::connection);
+        let dedicated = slots
+            .dedicated
+            .values()
+            .filter_map(|(_, opened)| opened.upgrade());
+        shared.chain(dedicated).collect()
     }
 
     /// The slot for `key`.
-    fn slot(&self, key: &Key, settings: &Settings) -> Result<Slot, TooMany> {
-        let mut places = self.lock();
-        if let Some(slot) = places.shared.get(key) {
+    fn slot(
+        &self,
+        key: &ConnectionKey,
+        settings: &Settings,
+    ) -> Result<SharedSlot, ConnectionLimit> {
+        let mut slots = self.lock();
+        if let Some(slot) = slots.shared.get(key) {
             return Ok(slot.clone());
         }
-        places.make_room(&key.owner, settings)?;
-        let slot = Slot::default();
-        places.shared.insert(key.clone(), slot.clone());
+        slots.ensure_capacity(&key.owner, settings)?;
+        let slot = SharedSlot::default();
+        slots.shared.insert(key.clone(), slot.clone());
         Ok(slot)
     }
 
     /// A slot for a connection of a single call.
-    fn place_apart(&self, owner: &Owner, settings: &Settings) -> Result<Apart, TooMany> {
-        let mut places = self.lock();
-        places.make_room(owner, settings)?;
-        Ok(self.seat(&mut places, owner))
+    fn dedicated_slot(
+        &self,
+        owner: &Owner,
+        settings: &Settings,
+    ) -> Result<DedicatedSlot, ConnectionLimit> {
+        let mut slots = self.lock();
+        slots.ensure_capacity(owner, settings)?;
+        Ok(self.add_dedicated(&mut slots, owner))
     }
 
     /// The slot for a call that was admitted by a previous run of this process. It ignores the
     /// limits.
-    fn slot_again(&self, key: &Key) -> Slot {
-        let mut places = self.lock();
-        places.shared.entry(key.clone()).or_default().clone()
+    fn slot_for_resumed(&self, key: &ConnectionKey) -> SharedSlot {
+        let mut slots = self.lock();
+        slots.shared.entry(key.clone()).or_default().clone()
     }
 
-    fn seat(&self, places: &mut Places, owner: &Owner) -> Apart {
-        places.numbers += 1;
-        let number = places.numbers;
-        places.apart.insert(number, (owner.clone(), Weak::new()));
-        Apart {
+    fn add_dedicated(&self, slots: &mut Slots, owner: &Owner) -> DedicatedSlot {
+        slots.last_number += 1;
+        let number = slots.last_number;
+        slots.dedicated.insert(number, (owner.clone(), Weak::new()));
+        DedicatedSlot {
             pool: Arc::downgrade(&self.0),
             number,
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Places> {
+    fn lock(&self) -> MutexGuard<'_, Slots> {
         lock(&self.0)
     }
 }
 
-impl Places {
+impl Slots {
     /// Checks the limits. If one is reached, shared connections that are not needed are closed
     /// first.
-    fn make_room(&mut self, owner: &Owner, settings: &Settings) -> Result<(), TooMany> {
-        if self.is_full(owner, settings).is_some() {
+    fn ensure_capacity(
+        &mut self,
+        owner: &Owner,
+        settings: &Settings,
+    ) -> Result<(), ConnectionLimit> {
+        if self.reached_limit(owner, settings).is_some() {
             self.shared.retain(|_, slot| slot.is_needed());
         }
-        self.is_full(owner, settings).map_or(Ok(()), Err)
+        self.reached_limit(owner, settings).map_or(Ok(()), Err)
     }
 
-    fn is_full(&self, owner: &Owner, settings: &Settings) -> Option<TooMany> {
-        let (most, most_own) = (settings.connections, settings.connections_per_owner);
+    fn reached_limit(&self, owner: &Owner, settings: &Settings) -> Option<ConnectionLimit> {
+        let (most, most_own) = (settings.max_connections, settings.max_connections_per_owner);
         let shared = self.shared.keys().map(|key| &key.owner);
-        let owners = shared.chain(self.apart.values().map(|(owner, _)| owner));
+        let owners = shared.chain(self.dedicated.values().map(|(owner, _)| owner));
         let own = owners.filter(|other| *other == owner).count();
-        let all = self.shared.len() + self.apart.len();
+        let all = self.shared.len() + self.dedicated.len();
         let limits = [
             (all, most, "connections"),
             (own, most_own, "connectionsPerOwner"),
@@ -166,7 +183,7 @@ impl Places {
     }
 }
 
-impl Slot {
+impl SharedSlot {
     /// The connection, unless it is being opened.
     fn connection(&self) -> Option<Arc<Connection>> {
         let state = self.state.try_lock().ok()?;
@@ -185,22 +202,22 @@ impl Slot {
     }
 }
 
-impl Apart {
+impl DedicatedSlot {
     /// Sets the connection that it counts.
-    pub(super) fn is_of(&self, connection: &Arc<Connection>) {
+    pub(super) fn set_connection(&self, connection: &Arc<Connection>) {
         let Some(pool) = self.pool.upgrade() else {
             return;
         };
-        if let Some((_, made)) = lock(&pool).apart.get_mut(&self.number) {
-            *made = Arc::downgrade(connection);
+        if let Some((_, opened)) = lock(&pool).dedicated.get_mut(&self.number) {
+            *opened = Arc::downgrade(connection);
         }
     }
 }
 
-impl Drop for Apart {
+impl Drop for DedicatedSlot {
     fn drop(&mut self) {
         if let Some(pool) = self.pool.upgrade() {
-            lock(&pool).apart.remove(&self.number);
+            lock(&pool).dedicated.remove(&self.number);
         }
     }
 }
@@ -213,28 +230,30 @@ impl Upstream {
     ) -> Result<Arc<Connection>, ErrorObject> {
         let key = self.key(client);
         let slot = self.pool.slot(&key, &self.settings);
-        let slot = slot.map_err(|too_many| self.crowded(too_many))?;
+        let slot = slot.map_err(|limit| self.limit_reached(limit))?;
         self.open(key, slot, None, client).await
     }
 
     /// The connection for a call of a previous run of this process, in the session of that call.
     /// The calls of one session share it, because two clients in one session would receive each
     /// other's messages.
-    pub(super) async fn connection_again(
+    pub(super) async fn resumed_connection(
         &self,
         client: &Arc<ClientHandle>,
         call: &ResumedCall,
     ) -> Result<Arc<Connection>, ErrorObject> {
         let session = call.session.as_ref();
-        let key = Key {
+        let key = ConnectionKey {
             session: session.map(|session| session.id().into()),
             era: call.era,
             ..self.key(client)
         };
-        let slot = self.pool.slot_again(&key);
+        let slot = self.pool.slot_for_resumed(&key);
         slot.resuming.lock().push(call.clone());
         let opened = self.open(key, slot.clone(), session.cloned(), client).await;
-        slot.resuming.lock().retain(|other| !other.is(call));
+        slot.resuming
+            .lock()
+            .retain(|other| !other.is_same_call(call));
         let connection = opened?;
         connection.shared.calls.resume(call);
         Ok(connection)
@@ -243,14 +262,14 @@ impl Upstream {
     /// The connection in `slot`. It is opened if necessary.
     async fn open(
         &self,
-        key: Key,
-        slot: Slot,
+        key: ConnectionKey,
+        slot: SharedSlot,
         session: Option<SavedSession>,
         client: &Arc<ClientHandle>,
     ) -> Result<Arc<Connection>, ErrorObject> {
         let mut state = slot.state.lock_owned().await;
-        if let Some(found) = state.connection.as_ref().filter(|found| !found.is_over()) {
-            found.used_by(client);
+        if let Some(found) = state.connection.as_ref().filter(|found| !found.is_closed()) {
+            found.mark_used_by(client);
             return Ok(found.clone());
         }
         state.connection = None;
@@ -260,30 +279,34 @@ impl Upstream {
             return Err(error.clone());
         }
         if session.is_none() {
-            self.probing.done().await;
+            self.probes.wait_until_done().await;
         }
-        let making = Making {
-            way: self.way(key.era),
+        let pending = PendingConnection {
+            spec: self.connect_spec(key.era),
             state,
-            unmet: self.unmet.clone(),
+            probe_failed: self.probe_failed.clone(),
             pool: self.pool.clone(),
             resuming: slot.resuming,
             session,
             key,
-            idle: self.settings.idle,
+            idle: self.settings.idle_timeout,
         };
         // Spawned, because a caller that gives up must not stop a server that is slow to start.
-        let made = tokio::spawn(making.connection(client.clone())).await;
-        made.unwrap_or_else(|_| Err(codes::internal("the connection could not be opened: its task was aborted")))
+        let opened = tokio::spawn(pending.connection(client.clone())).await;
+        opened.unwrap_or_else(|_| {
+            Err(codes::internal(
+                "the connection could not be opened: its task was aborted",
+            ))
+        })
     }
 
     /// The connection for one call of `client`: the prepared one, unless it is closed.
-    pub(super) async fn connection_of(
+    pub(super) async fn call_connection(
         &self,
         prepared: Option<Arc<Connection>>,
         client: &Arc<ClientHandle>,
     ) -> Result<Arc<Connection>, ErrorObject> {
-        match prepared.filter(|prepared| !prepared.is_over()) {
+        match prepared.filter(|prepared| !prepared.is_closed()) {
             Some(connection) => Ok(connection),
             None => self.connection_for_call(client).await,
         }
@@ -297,29 +320,29 @@ impl Upstream {
         if self.settings.isolate == Isolate::Owner {
             return self.connection(client).await;
         }
-        let place = self.pool.place_apart(client.owner(), &self.settings);
-        let place = place.map_err(|too_many| self.crowded(too_many))?;
-        self.probing.done().await;
+        let dedicated = self.pool.dedicated_slot(client.owner(), &self.settings);
+        let dedicated = dedicated.map_err(|limit| self.limit_reached(limit))?;
+        self.probes.wait_until_done().await;
         // Boxed because the future is large and rarely used.
-        let way = self.way(self.settings.era_for(client));
+        let spec = self.connect_spec(self.settings.era_for(client));
         Box::pin(Connection::open(
-            &way,
+            &spec,
             client,
             Resumption::default(),
-            Some(place),
+            Some(dedicated),
         ))
         .await
     }
 
     /// The connection for `client`, if one is open.
-    pub(super) fn running(&self, client: &ClientHandle) -> Option<Arc<Connection>> {
+    pub(super) fn open_connection(&self, client: &ClientHandle) -> Option<Arc<Connection>> {
         let key = self.key(client);
         let slot = self.pool.lock().shared.get(&key).cloned()?;
         slot.connection()
     }
 
-    fn key(&self, client: &ClientHandle) -> Key {
-        Key {
+    fn key(&self, client: &ClientHandle) -> ConnectionKey {
+        ConnectionKey {
             owner: client.owner().clone(),
             accepts: client.accepts().bits(),
             era: self.settings.era_for(client),
@@ -327,7 +350,7 @@ impl Upstream {
         }
     }
 
-    fn crowded(&self, (most, setting): TooMany) -> ErrorObject {
+    fn limit_reached(&self, (most, setting): ConnectionLimit) -> ErrorObject {
         tracing::warn!(
             upstream = &*self.name,
             most,
@@ -342,33 +365,33 @@ impl Upstream {
 }
 
 /// A shared connection that is being opened.
-struct Making {
-    way: Way,
-    state: OwnedMutexGuard<State>,
-    unmet: Arc<AtomicBool>,
+struct PendingConnection {
+    spec: ConnectSpec,
+    state: OwnedMutexGuard<SlotState>,
+    probe_failed: Arc<AtomicBool>,
     pool: Pool,
     resuming: Arc<Mutex<Vec<ResumedCall>>>,
     session: Option<SavedSession>,
-    key: Key,
+    key: ConnectionKey,
     idle: Duration,
 }
 
-impl Making {
+impl PendingConnection {
     async fn connection(self, client: Arc<ClientHandle>) -> Result<Arc<Connection>, ErrorObject> {
         let mut state = self.state;
         let resumed = Resumption {
             calls: self.resuming.lock().clone(),
             session: self.session,
         };
-        match Connection::open(&self.way, &client, resumed, None).await {
+        match Connection::open(&self.spec, &client, resumed, None).await {
             Ok(connection) => {
-                self.unmet.store(false, Ordering::Relaxed);
-                *state = State {
+                self.probe_failed.store(false, Ordering::Relaxed);
+                *state = SlotState {
                     connection: Some(connection.clone()),
-                    ..State::default()
+                    ..SlotState::default()
                 };
                 tokio::spawn(close_when_idle(
-                    self.way.name,
+                    self.spec.name,
                     Arc::downgrade(&connection),
                     Arc::downgrade(&self.pool.0),
                     self.key,
@@ -378,7 +401,7 @@ impl Making {
             }
             Err(error) => {
                 // Do not start a failing server for every request.
-                let backoff = state.backoff.get_or_insert(RESTARTS);
+                let backoff = state.backoff.get_or_insert(RECONNECT_BACKOFF);
                 let pause = backoff.delay();
                 state.failed = Some((error.clone(), Instant::now() + pause));
                 Err(error)
@@ -391,8 +414,8 @@ impl Making {
 async fn close_when_idle(
     upstream: Arc<str>,
     connection: Weak<Connection>,
-    pool: Weak<Mutex<Places>>,
-    key: Key,
+    pool: Weak<Mutex<Slots>>,
+    key: ConnectionKey,
     idle: Duration,
 ) {
     loop {
@@ -400,17 +423,17 @@ async fn close_when_idle(
         let (Some(connection), Some(pool)) = (connection.upgrade(), pool.upgrade()) else {
             return;
         };
-        if connection.is_needed() || connection.idle() < idle {
+        if connection.is_needed() || connection.idle_time() < idle {
             continue;
         }
-        let mut places = lock(&pool);
-        let is_this = places
+        let mut slots = lock(&pool);
+        let is_this = slots
             .shared
             .get(&key)
-            .and_then(Slot::connection)
+            .and_then(SharedSlot::connection)
             .is_some_and(|found| Arc::ptr_eq(&found, &connection));
         if is_this {
-            places.shared.remove(&key);
+            slots.shared.remove(&key);
             let owner = &key.owner;
             tracing::info!(
                 upstream = &*upstream,
@@ -422,10 +445,10 @@ async fn close_when_idle(
     }
 }
 
-fn lock(places: &Mutex<Places>) -> MutexGuard<'_, Places> {
-    places.lock()
+fn lock(slots: &Mutex<Slots>) -> MutexGuard<'_, Slots> {
+    slots.lock()
 }
 
 /// Delays between attempts to start a server.
-pub(super) const RESTARTS: Backoff =
+pub(super) const RECONNECT_BACKOFF: Backoff =
     Backoff::new(Duration::from_millis(500), Duration::from_secs(30));

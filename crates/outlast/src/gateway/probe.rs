@@ -16,10 +16,10 @@ use crate::server::ClientHandle;
 
 /// Whether a probe is running.
 #[derive(Default)]
-pub(super) struct Probing(watch::Sender<bool>);
+pub(super) struct ProbeState(watch::Sender<bool>);
 
 /// Marks a probe as running until it is dropped.
-struct UnderWay<'a>(&'a Probing);
+struct ProbeGuard<'a>(&'a ProbeState);
 
 impl Upstream {
     /// Connects once, without a client, and closes the connection. The error contains a next step.
@@ -28,37 +28,37 @@ impl Upstream {
         if self.pool.len() > 0 {
             return Ok(());
         }
-        let _under_way = self.probing.begin();
+        let _guard = self.probes.begin();
         let absent = Arc::new(ClientHandle::absent(Owner::Local, InputKinds::NONE));
-        let way = self.way(self.settings.era);
-        match Connection::open(&way, &absent, Resumption::default(), None).await {
+        let spec = self.connect_spec(self.settings.era);
+        match Connection::open(&spec, &absent, Resumption::default(), None).await {
             Ok(connection) => {
-                connection.back.close().await;
+                connection.upstream.close().await;
                 Ok(())
             }
             Err(error) => {
-                self.unmet.store(true, Ordering::Relaxed);
+                self.probe_failed.store(true, Ordering::Relaxed);
                 Err(error.message)
             }
         }
     }
 }
 
-impl Probing {
-    fn begin(&self) -> UnderWay<'_> {
+impl ProbeState {
+    fn begin(&self) -> ProbeGuard<'_> {
         self.0.send_replace(true);
-        UnderWay(self)
+        ProbeGuard(self)
     }
 
     /// Waits until no probe is running, for a limited time.
-    pub(super) async fn done(&self) {
+    pub(super) async fn wait_until_done(&self) {
         let mut probing = self.0.subscribe();
-        let done = probing.wait_for(|is_under_way| !is_under_way);
-        let _ = tokio::time::timeout(PROBE_LIMIT, done).await;
+        let done = probing.wait_for(|is_running| !is_running);
+        let _ = tokio::time::timeout(MAX_PROBE_WAIT, done).await;
     }
 }
 
-impl Drop for UnderWay<'_> {
+impl Drop for ProbeGuard<'_> {
     fn drop(&mut self) {
         self.0.0.send_replace(false);
     }
@@ -66,4 +66,4 @@ impl Drop for UnderWay<'_> {
 
 /// How long a connection waits for a probe, so that an upstream that does not respond delays the
 /// clients only a little.
-const PROBE_LIMIT: Duration = Duration::from_secs(2);
+const MAX_PROBE_WAIT: Duration = Duration::from_secs(2);

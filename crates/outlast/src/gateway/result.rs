@@ -6,7 +6,7 @@ use outlast_wire::{Raw, codes, meta, version};
 
 use crate::client::{self, OutcomeError};
 use crate::server::ClientHandle;
-use crate::transport::link::LinkError;
+use crate::transport::link::TransportError;
 
 /// The result with the members in `set` and without those that belong to the other hop, in one
 /// copy. The server side adds result type and server info (BR-RES-2, BR-GEN-6). A legacy client
@@ -68,7 +68,7 @@ pub(super) fn outcome(outcome: Outcome, client: &ClientHandle) -> Outcome {
 }
 
 /// An error of the client side as the outcome of a request.
-pub(super) fn of_fault(upstream: &str, fault: client::Error) -> Outcome {
+pub(super) fn of_client_error(upstream: &str, fault: client::Error) -> Outcome {
     match fault {
         client::Error::Peer(error) => error.into(),
         // S2-58: the store cannot be written.
@@ -76,8 +76,10 @@ pub(super) fn of_fault(upstream: &str, fault: client::Error) -> Outcome {
             "the input responses were not sent to {upstream}, because the task store could not be written ({why}); \
              the call was not run; check the disk space of the store, then call the tool again"
         )),
-        client::Error::Transport(error @ LinkError::TooLarge { .. }) => too_large(upstream, &error),
-        fault if fault.nothing_happened() => {
+        client::Error::Transport(error @ TransportError::TooLarge { .. }) => {
+            too_large(upstream, &error)
+        }
+        fault if fault.server_has_not_acted() => {
             internal(format!("{upstream} cannot be reached: {fault}"))
         }
         fault => Outcome::unknown(format!(
@@ -87,11 +89,11 @@ pub(super) fn of_fault(upstream: &str, fault: client::Error) -> Outcome {
 }
 
 /// The outcome of a call that ended without one.
-pub(super) fn unsettled(upstream: &str, why: OutcomeError) -> Outcome {
+pub(super) fn of_outcome_error(upstream: &str, why: OutcomeError) -> Outcome {
     match why {
-        OutcomeError::Request(fault) => of_fault(upstream, fault),
+        OutcomeError::Request(fault) => of_client_error(upstream, fault),
         OutcomeError::Lost {
-            why: client::Error::Transport(error @ LinkError::TooLarge { .. }),
+            why: client::Error::Transport(error @ TransportError::TooLarge { .. }),
             ..
         } => too_large(upstream, &error),
         // BR-TTL-3.
@@ -108,7 +110,7 @@ pub(super) fn unsettled(upstream: &str, why: OutcomeError) -> Outcome {
 }
 
 /// The outcome of a call whose result is too large.
-fn too_large(upstream: &str, error: &LinkError) -> Outcome {
+fn too_large(upstream: &str, error: &TransportError) -> Outcome {
     internal(format!(
         "the response of {upstream} is too large: {error}; raise the setting `payloadBytes` or request less data"
     ))
@@ -136,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn what_belongs_to_the_other_hop_goes_and_every_other_byte_stays() {
+    fn hop_members_are_removed_and_other_bytes_stay() {
         // BR-RES-2, BR-GEN-6, BR-LIST-6.
         let client = ClientHandle::absent(Owner::Local, InputKinds::NONE);
         let plain = r#"{ "content":[ ], "x" : 1.50 }"#;
@@ -161,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn structured_content_that_is_no_object_becomes_a_text_for_older_clients() {
+    fn structured_content_that_is_not_an_object_becomes_text_for_legacy_clients() {
         // BR-LIST-8.
         let client = ClientHandle::absent(Owner::Local, InputKinds::NONE);
         let result = r#"{"content":[{"type":"text","text":"a"}],"structuredContent":[1, 2]}"#;

@@ -10,8 +10,8 @@ use outlast_engine::{Attempt, Origin, Outcome};
 use outlast_wire::{Raw, log, meta, method, object, tool};
 
 use super::connection::Connection;
-use super::prepared::{self, Prepared};
-use super::{Turn, Upstream, errors, list, result};
+use super::upstream_call::{self, UpstreamCall};
+use super::{ConcurrencyPermits, Upstream, errors, list, result};
 use crate::client::{OmittedParams, ParamChanges};
 use crate::server::{ClientHandle, RequestParts};
 
@@ -20,12 +20,12 @@ impl Runner for Upstream {
     async fn run(&self, call: Arc<Origin>, cx: CallContext) -> Outcome {
         if &*call.method != tool::CALL {
             let client = caller(&call, &cx);
-            let Some(_turn) = self.turn_unless_cancelled(&call, &cx).await else {
+            let Some(_permits) = self.permits_unless_cancelled(&call, &cx).await else {
                 return Outcome::Cancelled;
             };
             return self.request(&call, &cx, &client).await;
         }
-        let mut prepared = match prepared::take(&cx) {
+        let mut prepared = match upstream_call::take(&cx) {
             Some(prepared) => prepared,
             None => {
                 let client = caller(&call, &cx);
@@ -36,16 +36,16 @@ impl Runner for Upstream {
                     Ok(self.admit_again(client.owner()))
                 };
                 match permit {
-                    Ok(permit) => Prepared::again(client, permit),
+                    Ok(permit) => UpstreamCall::without_request(client, permit),
                     Err(error) => return error.into(),
                 }
             }
         };
-        let turn = match &mut prepared.prestarted {
-            Some(prestarted) => Some(prestarted.take_turn()),
-            None => self.turn_unless_cancelled(&call, &cx).await,
+        let permits = match &mut prepared.prestarted {
+            Some(prestarted) => Some(prestarted.take_permits()),
+            None => self.permits_unless_cancelled(&call, &cx).await,
         };
-        let Some(_turn) = turn else {
+        let Some(_permits) = permits else {
             return Outcome::Cancelled;
         };
         let client = prepared.client.clone();
@@ -59,10 +59,11 @@ impl Runner for Upstream {
         cx: CallContext,
     ) -> Option<Outcome> {
         let client = caller(&call, &cx);
-        let prepared = Prepared::again(client.clone(), self.admit_again(client.owner()));
+        let prepared =
+            UpstreamCall::without_request(client.clone(), self.admit_again(client.owner()));
         // The call already runs at the upstream, so it does not wait for a permit.
-        let _turn = self.turn_if_free(call.tool.as_deref());
-        let outcome = self.go_on(&handle, &call, &cx, prepared).await?;
+        let _permits = self.free_permits(call.tool.as_deref());
+        let outcome = self.resume_call(&handle, &call, &cx, prepared).await?;
         Some(result::outcome(outcome, &client))
     }
 
@@ -73,16 +74,20 @@ impl Runner for Upstream {
 
     /// Time to cancel the call at the upstream.
     fn cleanup_timeout(&self) -> Duration {
-        TIDY_UP
+        CLEANUP_TIMEOUT
     }
 }
 
 impl Upstream {
     /// Waits until the call can start; `None` if it is cancelled before.
-    async fn turn_unless_cancelled(&self, call: &Origin, cx: &CallContext) -> Option<Turn> {
+    async fn permits_unless_cancelled(
+        &self,
+        call: &Origin,
+        cx: &CallContext,
+    ) -> Option<ConcurrencyPermits> {
         tokio::select! {
             biased;
-            turn = self.turn(call.tool.as_deref()) => Some(turn),
+            permits = self.acquire_permits(call.tool.as_deref()) => Some(permits),
             () = cx.cancelled() => None,
         }
     }
@@ -99,7 +104,7 @@ impl Upstream {
             Err(error) => return error.into(),
         };
         let mut changes = ParamChanges {
-            omit: OTHER_HOP,
+            omit: CLIENT_HOP_PARAMS,
             ..ParamChanges::default()
         };
         if list::is_list(&call.method) {
@@ -108,23 +113,23 @@ impl Upstream {
                 Err(error) => return error.into(),
             }
         }
-        if let Some(answered) = self.of_session(&connection, client, call).await {
+        if let Some(answered) = self.session_request(&connection, client, call).await {
             return answered;
         }
-        let level = connection.level(client);
+        let level = connection.log_level(client);
         changes
             .set_meta
             .extend(level.map(|level| (meta::LOG_LEVEL, level)));
-        let under_way = connection.begin(cx);
-        let heard = cx.clone();
+        let active_call = connection.begin(cx);
+        let call_context = cx.clone();
         let request = connection
-            .back
+            .upstream
             .long_request(&call.method, call.params.clone())
             .changed(changes)
             .keeping_type()
-            .named(under_way.name())
+            .named(active_call.name())
             .progress(move |progress| {
-                heard.progress(Progress {
+                call_context.progress(Progress {
                     done: progress.progress,
                     total: progress.total,
                     message: progress.message.map(Into::into),
@@ -139,7 +144,7 @@ impl Upstream {
         match answered {
             Ok(answer) => {
                 if &*call.method == log::SET_LEVEL {
-                    connection.remember_level(call);
+                    connection.set_log_level(call);
                 }
                 let cursor = if list::is_list(&call.method) {
                     list::our_cursor(answer.borrow())
@@ -149,7 +154,11 @@ impl Upstream {
                 let set = cursor.as_ref().map(|cursor| ("nextCursor", cursor));
                 Outcome::Result(result::for_client(answer, client, set.as_slice()))
             }
-            Err(fault) => errors::across(result::of_fault(&self.name, fault), &connection, client),
+            Err(fault) => errors::translate(
+                result::of_client_error(&self.name, fault),
+                &connection,
+                client,
+            ),
         }
     }
 }
@@ -158,7 +167,7 @@ impl Upstream {
     /// Handles requests that configure a session, because several sessions share a connection. The
     /// upstream gets the first subscription to a resource and the last unsubscription. In the
     /// modern era the log level is sent with every request (BR-LG-1). `None` for any other request.
-    async fn of_session(
+    async fn session_request(
         &self,
         connection: &Connection,
         client: &ClientHandle,
@@ -167,20 +176,24 @@ impl Upstream {
         let member = |name| object::find(call.params.as_ref()?.borrow(), &[name])?.text();
         let done = match &*call.method {
             log::SET_LEVEL if connection.server().is_modern() => {
-                connection.remember_level(call);
+                connection.set_log_level(call);
                 Ok(())
             }
             method::RESOURCES_SUBSCRIBE => {
-                connection.listen(client.session(), &member("uri")?).await
+                connection
+                    .subscribe(client.session(), &member("uri")?)
+                    .await
             }
             method::RESOURCES_UNSUBSCRIBE => {
-                connection.unlisten(client.session(), &member("uri")?).await
+                connection
+                    .unsubscribe(client.session(), &member("uri")?)
+                    .await
             }
             _ => return None,
         };
         Some(match done {
             Ok(()) => Outcome::Result(Raw::empty_object()),
-            Err(fault) => result::of_fault(&self.name, fault),
+            Err(fault) => result::of_client_error(&self.name, fault),
         })
     }
 }
@@ -195,7 +208,7 @@ fn caller(call: &Origin, cx: &CallContext) -> Arc<ClientHandle> {
 
 /// What belongs to the hop between client and gateway and is not sent to the upstream (BR-GEN-1,
 /// BR-CREATE-3).
-pub(super) const OTHER_HOP: OmittedParams = OmittedParams {
+pub(super) const CLIENT_HOP_PARAMS: OmittedParams = OmittedParams {
     members: &["task", "inputResponses", "requestState"],
     meta: &[
         meta::PROGRESS_TOKEN,
@@ -207,4 +220,4 @@ pub(super) const OTHER_HOP: OmittedParams = OmittedParams {
 };
 
 /// How long a call can run after its task has ended, to cancel at the upstream.
-pub(super) const TIDY_UP: Duration = Duration::from_secs(5);
+pub(super) const CLEANUP_TIMEOUT: Duration = Duration::from_secs(5);

@@ -13,12 +13,12 @@ use crate::server::{ClientHandle, TaskPolicy};
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// Settings for every tool that has no setting of its own.
-    pub every_tool: ToolSettings,
+    pub tool_defaults: ToolSettings,
     /// Settings for single tools, by name.
     pub tools: BTreeMap<String, ToolSettings>,
     /// Whether its tool annotations are trusted (V1-TLS-4). If they are, an interrupted call of a
     /// tool that declares itself read-only or idempotent is run again.
-    pub trust: bool,
+    pub trust_annotations: bool,
     /// The era of its connections. [`Era::Auto`] chooses for each connection by what its client
     /// needs.
     pub era: Era,
@@ -26,24 +26,24 @@ pub struct Settings {
     pub isolate: Isolate,
     /// How long clients without task support wait. It replaces the built-in values of known
     /// clients.
-    pub budget: Option<Duration>,
+    pub wait_budget: Option<Duration>,
     /// Whether such a client gets a ticket when its wait ends, and the tools that use the ticket.
     pub tickets: bool,
     /// The maximum of concurrent calls. Further calls wait; their tasks are `working` meanwhile.
     pub concurrency: Option<usize>,
     /// The maximum of open tool calls, including those that wait. Further calls are rejected.
-    pub open_calls: Option<usize>,
+    pub max_open_calls: Option<usize>,
     /// The maximum of open tool calls for each owner.
-    pub open_calls_per_owner: Option<usize>,
+    pub max_open_calls_per_owner: Option<usize>,
     /// The maximum of open connections.
-    pub connections: usize,
+    pub max_connections: usize,
     /// The maximum of open connections for each owner.
-    pub connections_per_owner: usize,
+    pub max_connections_per_owner: usize,
     /// How long a connection stays open without a call or a listener.
-    pub idle: Duration,
+    pub idle_timeout: Duration,
     /// The time limit of the handshake. A package that is downloaded at the first start needs
     /// minutes.
-    pub handshake: Duration,
+    pub handshake_timeout: Duration,
 }
 
 /// The settings of a tool. A value that is `None` comes from the settings of the upstream, then
@@ -56,7 +56,7 @@ pub struct ToolSettings {
     pub grace: Option<Duration>,
     /// The TTL of its tasks in milliseconds, here and at an upstream with tasks, if the caller
     /// requests none.
-    pub ttl: Option<u64>,
+    pub ttl_ms: Option<u64>,
     /// The time limit of a call.
     pub timeout: Option<Duration>,
     /// Whether an interrupted call is run again. It takes precedence over annotations.
@@ -91,20 +91,20 @@ pub enum Isolate {
 impl Default for Settings {
     fn default() -> Self {
         Self {
-            every_tool: ToolSettings::default(),
+            tool_defaults: ToolSettings::default(),
             tools: BTreeMap::new(),
-            trust: true,
+            trust_annotations: true,
             era: Era::default(),
             isolate: Isolate::default(),
-            budget: None,
+            wait_budget: None,
             tickets: true,
             concurrency: None,
-            open_calls: None,
-            open_calls_per_owner: None,
-            connections: 64,
-            connections_per_owner: 16,
-            idle: Duration::from_secs(30 * 60),
-            handshake: Duration::from_secs(120),
+            max_open_calls: None,
+            max_open_calls_per_owner: None,
+            max_connections: 64,
+            max_connections_per_owner: 16,
+            idle_timeout: Duration::from_secs(30 * 60),
+            handshake_timeout: Duration::from_secs(120),
         }
     }
 }
@@ -113,7 +113,7 @@ impl Settings {
     /// Whether any call can become a task.
     pub(super) fn any_task(&self) -> bool {
         let never = |settings: &ToolSettings| settings.task == Some(TaskMode::Never);
-        !never(&self.every_tool)
+        !never(&self.tool_defaults)
             || self
                 .tools
                 .values()
@@ -132,12 +132,12 @@ impl Settings {
     }
 
     pub(super) fn task(&self, tool: &str) -> TaskMode {
-        self.said(tool, |settings| settings.task)
+        self.setting(tool, |settings| settings.task)
             .unwrap_or_default()
     }
 
-    pub(super) fn delivery(&self, tool: &str) -> TaskPolicy {
-        let grace = || self.said(tool, |settings| settings.grace);
+    pub(super) fn task_policy(&self, tool: &str) -> TaskPolicy {
+        let grace = || self.setting(tool, |settings| settings.grace);
         match self.task(tool) {
             TaskMode::Always => TaskPolicy::Always,
             TaskMode::Auto | TaskMode::Never => {
@@ -147,17 +147,17 @@ impl Settings {
     }
 
     pub(super) fn ttl(&self, tool: &str) -> Option<u64> {
-        self.said(tool, |settings| settings.ttl)
+        self.setting(tool, |settings| settings.ttl_ms)
     }
 
     pub(super) fn timeout(&self, tool: &str) -> Option<Duration> {
-        self.said(tool, |settings| settings.timeout)
+        self.setting(tool, |settings| settings.timeout)
     }
 
     /// Whether a tool can run again: by the settings, else by `hinted`, which its annotations say.
     pub(super) fn retry_class(&self, tool: &str, hinted: RetryClass) -> RetryClass {
-        let said = self.said(tool, |settings| settings.retry);
-        said.unwrap_or(if self.trust {
+        let setting = self.setting(tool, |settings| settings.retry);
+        setting.unwrap_or(if self.trust_annotations {
             hinted
         } else {
             RetryClass::Never
@@ -165,9 +165,9 @@ impl Settings {
     }
 
     /// A setting of a tool, else of all tools.
-    fn said<T>(&self, tool: &str, what: impl Fn(&ToolSettings) -> Option<T>) -> Option<T> {
+    fn setting<T>(&self, tool: &str, what: impl Fn(&ToolSettings) -> Option<T>) -> Option<T> {
         let of_tool = self.tools.get(tool).and_then(&what);
-        of_tool.or_else(|| what(&self.every_tool))
+        of_tool.or_else(|| what(&self.tool_defaults))
     }
 }
 
@@ -187,7 +187,7 @@ mod tests {
             settings.retry_class("read", RetryClass::Never),
             RetryClass::Never
         );
-        settings.trust = false;
+        settings.trust_annotations = false;
         assert_eq!(
             settings.retry_class("read", RetryClass::Rerun),
             RetryClass::Never
@@ -206,8 +206,8 @@ mod tests {
             settings.retry_class("other", RetryClass::Rerun),
             RetryClass::Never
         );
-        settings.trust = true;
-        settings.every_tool.retry = Some(RetryClass::Never);
+        settings.trust_annotations = true;
+        settings.tool_defaults.retry = Some(RetryClass::Never);
         assert_eq!(
             settings.retry_class("other", RetryClass::Rerun),
             RetryClass::Never
@@ -215,11 +215,11 @@ mod tests {
     }
 
     #[test]
-    fn what_is_said_of_a_tool_counts_before_what_is_said_of_all() {
+    fn a_setting_of_a_tool_precedes_the_default() {
         let mut settings = Settings::default();
         assert!(settings.any_task());
-        settings.every_tool.task = Some(TaskMode::Never);
-        settings.every_tool.grace = Some(Duration::from_millis(5));
+        settings.tool_defaults.task = Some(TaskMode::Never);
+        settings.tool_defaults.grace = Some(Duration::from_millis(5));
         assert!(!settings.any_task());
         let slow = ToolSettings {
             task: Some(TaskMode::Always),
@@ -228,10 +228,10 @@ mod tests {
         settings.tools.insert("slow".into(), slow);
         assert!(settings.any_task());
         assert_eq!(settings.task("slow"), TaskMode::Always);
-        assert_eq!(settings.delivery("slow"), TaskPolicy::Always);
+        assert_eq!(settings.task_policy("slow"), TaskPolicy::Always);
         assert_eq!(settings.task("other"), TaskMode::Never);
         assert_eq!(
-            settings.delivery("other"),
+            settings.task_policy("other"),
             TaskPolicy::After(Duration::from_millis(5))
         );
     }

@@ -12,13 +12,13 @@ use parking_lot::RwLock;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use crate::complete::Wish;
-use crate::fronts::Fronts;
+use crate::broadcaster::Broadcaster;
+use crate::completion::CompleteParams;
 use crate::server::ListChange;
 use crate::tools::{Arguments, ToolContext};
-use prompt::Write;
+use prompt::MessagesFn;
 
-pub use prompt::{Messages, Needed, Prompt, assistant, user};
+pub use prompt::{Prompt, PromptResult, Requirement, assistant, user};
 
 /// A set of prompts. Cheap to clone; all clones share one set, which can change while it is served.
 #[derive(Clone, Default)]
@@ -27,7 +27,7 @@ pub struct Prompts(Arc<Shared>);
 #[derive(Default)]
 struct Shared {
     prompts: RwLock<BTreeMap<Arc<str>, Arc<Prompt>>>,
-    fronts: Fronts,
+    broadcaster: Broadcaster,
 }
 
 impl Prompts {
@@ -46,34 +46,35 @@ impl Prompts {
     pub fn add(&self, prompt: Prompt) {
         let name = prompt.name.clone();
         self.change(|prompts| prompts.insert(name, Arc::new(prompt)));
-        self.0.fronts.announce(&ListChange::Prompts);
+        self.0.broadcaster.announce(&ListChange::Prompts);
     }
 
     /// Removes a prompt and announces the change to clients.
     pub fn remove(&self, name: &str) {
         if self.change(|prompts| prompts.remove(name)).is_some() {
-            self.0.fronts.announce(&ListChange::Prompts);
+            self.0.broadcaster.announce(&ListChange::Prompts);
         }
     }
 
-    pub(crate) fn fronts(&self) -> &Fronts {
-        &self.0.fronts
+    pub(crate) fn broadcaster(&self) -> &Broadcaster {
+        &self.0.broadcaster
     }
 
     /// Whether any prompt has a completer.
-    pub(crate) fn complete_any(&self) -> bool {
-        self.look(|prompts| prompts.values().any(|prompt| !prompt.completers.is_empty()))
+    pub(crate) fn has_completers(&self) -> bool {
+        self.read_set(|prompts| prompts.values().any(|prompt| !prompt.completers.is_empty()))
     }
 
     /// The result of `prompts/list`: all on one page, by name.
     pub(crate) fn list(&self) -> Result<Raw, ErrorObject> {
-        let prompts: Vec<_> = self.look(|all| all.values().map(|prompt| prompt.listed()).collect());
+        let prompts: Vec<_> =
+            self.read_set(|all| all.values().map(|prompt| prompt.listed()).collect());
         encoded(&json!({ "prompts": prompts }))
     }
 
     /// Whether any prompt sends input requests.
-    pub(crate) fn any_asks(&self) -> bool {
-        self.look(|prompts| prompts.values().any(|prompt| prompt.asks()))
+    pub(crate) fn any_requests_input(&self) -> bool {
+        self.read_set(|prompts| prompts.values().any(|prompt| prompt.requests_input()))
     }
 
     /// The result of `prompts/get`. `cx` is the context for input requests, if there is one.
@@ -88,10 +89,11 @@ impl Prompts {
             .map_err(|error| invalid_params(format!("invalid params: {error}")))?;
         let prompt = self.find(&wanted.name)?;
         let given = wanted.arguments.unwrap_or_default();
-        let mut needed = prompt.arguments.iter();
-        let needed =
-            needed.find(|one| one.needed == Needed::Always && !given.contains_key(&*one.name));
-        if let Some(missing) = needed {
+        let mut requirement = prompt.arguments.iter();
+        let requirement = requirement.find(|one| {
+            one.requirement == Requirement::Required && !given.contains_key(&*one.name)
+        });
+        if let Some(missing) = requirement {
             return Err(invalid_params(format!(
                 "argument {} is missing",
                 missing.name
@@ -99,28 +101,34 @@ impl Prompts {
         }
         let given = Arguments::from(given);
         let messages = match (&prompt.write, cx) {
-            (Write::Alone(write), _) => write(given).await,
-            (Write::Asking(write), Some(cx)) => write(given, cx).await,
+            (MessagesFn::WithoutInput(write), _) => write(given).await,
+            (MessagesFn::WithInput(write), Some(cx)) => write(given, cx).await,
             // It was added after the server side had chosen the runner.
-            (Write::Asking(_), None) => return Err(internal("this prompt was just added; get it again")),
+            (MessagesFn::WithInput(_), None) => {
+                return Err(internal("this prompt was just added; get it again"));
+            }
         };
         let messages = messages.map_err(|why| why.to_wire())?;
         encoded(&json!({ "description": &*prompt.description, "messages": messages }))
     }
 
     /// The result of `completion/complete` for an argument of the prompt `name`.
-    pub(crate) async fn complete(&self, name: &str, wish: Wish) -> Result<Raw, ErrorObject> {
+    pub(crate) async fn complete(
+        &self,
+        name: &str,
+        params: CompleteParams,
+    ) -> Result<Raw, ErrorObject> {
         let prompt = self.find(name)?;
-        wish.answer(&prompt.completers).await
+        params.answer(&prompt.completers).await
     }
 
     fn find(&self, name: &str) -> Result<Arc<Prompt>, ErrorObject> {
-        let found = self.look(|prompts| prompts.get(name).cloned());
+        let found = self.read_set(|prompts| prompts.get(name).cloned());
         found.ok_or_else(|| invalid_params(format!("unknown prompt: {name}")))
     }
 
-    fn look<T>(&self, look: impl FnOnce(&BTreeMap<Arc<str>, Arc<Prompt>>) -> T) -> T {
-        look(&self.0.prompts.read())
+    fn read_set<T>(&self, read_set: impl FnOnce(&BTreeMap<Arc<str>, Arc<Prompt>>) -> T) -> T {
+        read_set(&self.0.prompts.read())
     }
 
     fn change<T>(&self, change: impl FnOnce(&mut BTreeMap<Arc<str>, Arc<Prompt>>) -> T) -> T {

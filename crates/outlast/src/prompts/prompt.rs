@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use crate::complete::{Completers, Typed, completer};
+use crate::completion::{Completers, CompletionInput, completer};
 use crate::tools::{Arguments, ToolContext, ToolFailure};
 
 /// One prompt.
@@ -14,33 +14,33 @@ pub struct Prompt {
     pub(super) description: Arc<str>,
     pub(super) arguments: Vec<Argument>,
     pub(super) completers: Completers,
-    pub(super) write: Write,
+    pub(super) write: MessagesFn,
 }
 
 /// The function that creates the messages.
-pub(super) enum Write {
-    Alone(Box<dyn Fn(Arguments) -> Writing + Send + Sync>),
-    Asking(Box<dyn Fn(Arguments, ToolContext) -> Writing + Send + Sync>),
+pub(super) enum MessagesFn {
+    WithoutInput(Box<dyn Fn(Arguments) -> MessagesFuture + Send + Sync>),
+    WithInput(Box<dyn Fn(Arguments, ToolContext) -> MessagesFuture + Send + Sync>),
 }
 
 /// The return value of a prompt: its messages, see [`user`] and [`assistant`].
-pub type Messages = Result<Vec<Value>, ToolFailure>;
+pub type PromptResult = Result<Vec<Value>, ToolFailure>;
 
-pub(super) type Writing = Pin<Box<dyn Future<Output = Messages> + Send>>;
+pub(super) type MessagesFuture = Pin<Box<dyn Future<Output = PromptResult> + Send>>;
 
 /// Whether an argument is required.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Needed {
+pub enum Requirement {
     /// It is required.
-    Always,
+    Required,
     /// It is optional.
-    Sometimes,
+    Optional,
 }
 
 pub(super) struct Argument {
     pub(super) name: Arc<str>,
     description: Arc<str>,
-    pub(super) needed: Needed,
+    pub(super) requirement: Requirement,
 }
 
 /// A message of the user, such as `user(content::text("Hi"))`.
@@ -58,24 +58,24 @@ impl Prompt {
     pub fn new<F, W>(name: &str, description: &str, write: F) -> Self
     where
         F: Fn(Arguments) -> W + Send + Sync + 'static,
-        W: Future<Output = Messages> + Send + 'static,
+        W: Future<Output = PromptResult> + Send + 'static,
     {
-        let write = Write::Alone(Box::new(move |arguments| Box::pin(write(arguments))));
-        Self::written(name, description, write)
+        let write = MessagesFn::WithoutInput(Box::new(move |arguments| Box::pin(write(arguments))));
+        Self::build(name, description, write)
     }
 
     /// A prompt whose messages `write` returns, and which can send input requests first, like a
     /// tool.
-    pub fn asking<F, W>(name: &str, description: &str, write: F) -> Self
+    pub fn with_input<F, W>(name: &str, description: &str, write: F) -> Self
     where
         F: Fn(Arguments, ToolContext) -> W + Send + Sync + 'static,
-        W: Future<Output = Messages> + Send + 'static,
+        W: Future<Output = PromptResult> + Send + 'static,
     {
-        let write = move |arguments, cx| -> Writing { Box::pin(write(arguments, cx)) };
-        Self::written(name, description, Write::Asking(Box::new(write)))
+        let write = move |arguments, cx| -> MessagesFuture { Box::pin(write(arguments, cx)) };
+        Self::build(name, description, MessagesFn::WithInput(Box::new(write)))
     }
 
-    fn written(name: &str, description: &str, write: Write) -> Self {
+    fn build(name: &str, description: &str, write: MessagesFn) -> Self {
         Self {
             name: name.into(),
             description: description.into(),
@@ -85,16 +85,16 @@ impl Prompt {
         }
     }
 
-    pub(super) fn asks(&self) -> bool {
-        matches!(self.write, Write::Asking(_))
+    pub(super) fn requests_input(&self) -> bool {
+        matches!(self.write, MessagesFn::WithInput(_))
     }
 
     /// Adds an argument.
-    pub fn argument(mut self, name: &str, description: &str, needed: Needed) -> Self {
+    pub fn argument(mut self, name: &str, description: &str, requirement: Requirement) -> Self {
         self.arguments.push(Argument {
             name: name.into(),
             description: description.into(),
-            needed,
+            requirement,
         });
         self
     }
@@ -102,7 +102,7 @@ impl Prompt {
     /// Adds a completer for an argument. It returns the best values first.
     pub fn complete<F, W>(mut self, argument: &str, suggest: F) -> Self
     where
-        F: Fn(Typed) -> W + Send + Sync + 'static,
+        F: Fn(CompletionInput) -> W + Send + Sync + 'static,
         W: Future<Output = Vec<String>> + Send + 'static,
     {
         self.completers.insert(argument.into(), completer(suggest));
@@ -125,7 +125,7 @@ impl Argument {
         json!({
             "name": &*self.name,
             "description": &*self.description,
-            "required": self.needed == Needed::Always,
+            "required": self.requirement == Requirement::Required,
         })
     }
 }

@@ -6,12 +6,12 @@ use serde_json::{Value, json};
 /// The contents of a resource.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Contents {
-    what: What,
+    body: Body,
     mime: Option<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum What {
+enum Body {
     Text(String),
     Bytes(Vec<u8>),
 }
@@ -20,7 +20,7 @@ impl Contents {
     /// Text contents.
     pub fn text(text: impl Into<String>) -> Self {
         Self {
-            what: What::Text(text.into()),
+            body: Body::Text(text.into()),
             mime: None,
         }
     }
@@ -28,7 +28,7 @@ impl Contents {
     /// Binary contents.
     pub fn bytes(bytes: impl Into<Vec<u8>>) -> Self {
         Self {
-            what: What::Bytes(bytes.into()),
+            body: Body::Bytes(bytes.into()),
             mime: None,
         }
     }
@@ -45,9 +45,9 @@ impl Contents {
         if let Some(mime) = self.mime.as_deref().or(mime) {
             at["mimeType"] = mime.into();
         }
-        match &self.what {
-            What::Text(text) => at["text"] = text.as_str().into(),
-            What::Bytes(bytes) => at["blob"] = BASE64_STANDARD.encode(bytes).into(),
+        match &self.body {
+            Body::Text(text) => at["text"] = text.as_str().into(),
+            Body::Bytes(bytes) => at["blob"] = BASE64_STANDARD.encode(bytes).into(),
         }
         at
     }

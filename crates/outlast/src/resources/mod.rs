@@ -1,8 +1,8 @@
 //! Resources of this process, which clients can read and subscribe to.
 
 mod contents;
-mod pattern;
 mod resource;
+mod uri_template;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,13 +13,13 @@ use outlast_wire::{Raw, RawRef, object};
 use parking_lot::RwLock;
 use serde_json::{Value, json};
 
-use crate::complete::Wish;
-use crate::fronts::Fronts;
+use crate::broadcaster::Broadcaster;
+use crate::completion::CompleteParams;
 use crate::server::ListChange;
-use resource::Reading;
+use resource::ReadFuture;
 
 pub use contents::Contents;
-pub use resource::{Read, Resource, Template, Variables};
+pub use resource::{ReadResult, Resource, Template, Variables};
 
 /// A set of resources. Cheap to clone; all clones share one set, which can change while it is
 /// served.
@@ -28,17 +28,17 @@ pub struct Resources(Arc<Shared>);
 
 #[derive(Default)]
 struct Shared {
-    all: RwLock<All>,
-    fronts: Fronts,
+    all: RwLock<ResourceSet>,
+    broadcaster: Broadcaster,
 }
 
 #[derive(Default)]
-struct All {
+struct ResourceSet {
     resources: BTreeMap<Arc<str>, Resource>,
     templates: BTreeMap<String, Arc<Template>>,
 }
 
-type Reader = Box<dyn FnOnce() -> Reading + Send>;
+type Reader = Box<dyn FnOnce() -> ReadFuture + Send>;
 
 impl Resources {
     /// An empty set.
@@ -64,28 +64,30 @@ impl Resources {
     pub fn add(&self, resource: Resource) {
         let uri = resource.uri.clone();
         self.change(|all| all.resources.insert(uri, resource));
-        self.0.fronts.announce(&ListChange::Resources);
+        self.0.broadcaster.announce(&ListChange::Resources);
     }
 
     /// Removes a resource and announces the change to clients.
     pub fn remove(&self, uri: &str) {
         if self.change(|all| all.resources.remove(uri)).is_some() {
-            self.0.fronts.announce(&ListChange::Resources);
+            self.0.broadcaster.announce(&ListChange::Resources);
         }
     }
 
     /// Notifies the subscribers of `uri` that the resource has changed.
     pub fn updated(&self, uri: &str) {
-        self.0.fronts.announce(&ListChange::Resource(uri.into()));
+        self.0
+            .broadcaster
+            .announce(&ListChange::Resource(uri.into()));
     }
 
-    pub(crate) fn fronts(&self) -> &Fronts {
-        &self.0.fronts
+    pub(crate) fn broadcaster(&self) -> &Broadcaster {
+        &self.0.broadcaster
     }
 
     /// Whether any template has a completer.
-    pub(crate) fn complete_any(&self) -> bool {
-        self.look(|all| {
+    pub(crate) fn has_completers(&self) -> bool {
+        self.read_set(|all| {
             let mut templates = all.templates.values();
             templates.any(|template| !template.completers.is_empty())
         })
@@ -94,13 +96,13 @@ impl Resources {
     /// The result of `resources/list`: all on one page, ordered by URI.
     pub(crate) fn list(&self) -> Result<Raw, ErrorObject> {
         let resources: Vec<_> =
-            self.look(|all| all.resources.values().map(Resource::listed).collect());
+            self.read_set(|all| all.resources.values().map(Resource::listed).collect());
         encoded(&json!({ "resources": resources }))
     }
 
     /// The result of `resources/templates/list`.
     pub(crate) fn list_templates(&self) -> Result<Raw, ErrorObject> {
-        let templates: Vec<_> = self.look(|all| {
+        let templates: Vec<_> = self.read_set(|all| {
             all.templates
                 .values()
                 .map(|template| template.listed())
@@ -113,7 +115,7 @@ impl Resources {
     pub(crate) async fn read(&self, params: Option<RawRef<'_>>) -> Result<Raw, ErrorObject> {
         let uri = address(params)?;
         let (read, mime) = self
-            .look(|all| all.find(&uri))
+            .read_set(|all| all.find(&uri))
             .ok_or_else(|| not_found(&uri))?;
         let contents = read().await.map_err(|why| why.to_wire())?;
         encoded(&json!({ "contents": [contents.at(&uri, mime.as_deref())] }))
@@ -122,7 +124,7 @@ impl Resources {
     /// The result of `resources/subscribe`.
     pub(crate) fn subscribe(&self, params: Option<RawRef<'_>>) -> Result<Raw, ErrorObject> {
         let uri = address(params)?;
-        if self.look(|all| all.has(&uri)) {
+        if self.read_set(|all| all.has(&uri)) {
             encoded(&json!({}))
         } else {
             Err(not_found(&uri))
@@ -136,35 +138,39 @@ impl Resources {
     }
 
     /// The result of `completion/complete` for a variable of the template `pattern`.
-    pub(crate) async fn complete(&self, pattern: &str, wish: Wish) -> Result<Raw, ErrorObject> {
-        let found = self.look(|all| all.templates.get(pattern).cloned());
+    pub(crate) async fn complete(
+        &self,
+        pattern: &str,
+        params: CompleteParams,
+    ) -> Result<Raw, ErrorObject> {
+        let found = self.read_set(|all| all.templates.get(pattern).cloned());
         let template =
             found.ok_or_else(|| invalid_params(format!("unknown template: {pattern}")))?;
-        wish.answer(&template.completers).await
+        params.answer(&template.completers).await
     }
 
-    fn look<T>(&self, look: impl FnOnce(&All) -> T) -> T {
-        look(&self.0.all.read())
+    fn read_set<T>(&self, read_set: impl FnOnce(&ResourceSet) -> T) -> T {
+        read_set(&self.0.all.read())
     }
 
-    fn change<T>(&self, change: impl FnOnce(&mut All) -> T) -> T {
+    fn change<T>(&self, change: impl FnOnce(&mut ResourceSet) -> T) -> T {
         change(&mut self.0.all.write())
     }
 }
 
-impl All {
+impl ResourceSet {
     /// The reader of `uri` and its default type.
     fn find(&self, uri: &str) -> Option<(Reader, Option<String>)> {
         if let Some(resource) = self.resources.get(uri) {
             let read = resource.read.clone();
-            return Some((Box::new(move || read()), resource.about.mime.clone()));
+            return Some((Box::new(move || read()), resource.info.mime.clone()));
         }
         self.templates.values().find_map(|template| {
             let variables = template.pattern.read(uri)?;
             let read = template.read.clone();
             Some((
                 Box::new(move || read(variables)) as Reader,
-                template.about.mime.clone(),
+                template.info.mime.clone(),
             ))
         })
     }

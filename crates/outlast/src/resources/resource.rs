@@ -7,35 +7,35 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::Contents;
-use super::pattern::Pattern;
-use crate::complete::{Completers, Typed, completer};
+use super::uri_template::UriTemplate;
+use crate::completion::{Completers, CompletionInput, completer};
 use crate::tools::ToolFailure;
 
 /// One resource.
 pub struct Resource {
     pub(super) uri: Arc<str>,
-    pub(super) about: About,
-    pub(super) read: Arc<dyn Fn() -> Reading + Send + Sync>,
+    pub(super) info: ResourceInfo,
+    pub(super) read: Arc<dyn Fn() -> ReadFuture + Send + Sync>,
 }
 
 /// A resource template: resources whose URIs match one pattern.
 pub struct Template {
-    pub(super) pattern: Pattern,
-    pub(super) about: About,
+    pub(super) pattern: UriTemplate,
+    pub(super) info: ResourceInfo,
     pub(super) completers: Completers,
-    pub(super) read: Arc<dyn Fn(Variables) -> Reading + Send + Sync>,
+    pub(super) read: Arc<dyn Fn(Variables) -> ReadFuture + Send + Sync>,
 }
 
 /// The values of the variables of a template.
 pub type Variables = BTreeMap<String, String>;
 
 /// The result of reading a resource.
-pub type Read = Result<Contents, ToolFailure>;
+pub type ReadResult = Result<Contents, ToolFailure>;
 
-pub(super) type Reading = Pin<Box<dyn Future<Output = Read> + Send>>;
+pub(super) type ReadFuture = Pin<Box<dyn Future<Output = ReadResult> + Send>>;
 
 #[derive(Default)]
-pub(super) struct About {
+pub(super) struct ResourceInfo {
     name: String,
     description: Option<String>,
     pub(super) mime: Option<String>,
@@ -46,29 +46,29 @@ impl Resource {
     pub fn new<F, W>(uri: &str, name: &str, read: F) -> Self
     where
         F: Fn() -> W + Send + Sync + 'static,
-        W: Future<Output = Read> + Send + 'static,
+        W: Future<Output = ReadResult> + Send + 'static,
     {
         Self {
             uri: uri.into(),
-            about: About::named(name),
+            info: ResourceInfo::named(name),
             read: Arc::new(move || Box::pin(read())),
         }
     }
 
     /// Sets the description.
     pub fn description(mut self, description: &str) -> Self {
-        self.about.description = Some(description.to_owned());
+        self.info.description = Some(description.to_owned());
         self
     }
 
     /// Sets the MIME type.
     pub fn mime(mut self, mime: &str) -> Self {
-        self.about.mime = Some(mime.to_owned());
+        self.info.mime = Some(mime.to_owned());
         self
     }
 
     pub(super) fn listed(&self) -> Value {
-        self.about.listed("uri", &self.uri)
+        self.info.listed("uri", &self.uri)
     }
 }
 
@@ -78,11 +78,11 @@ impl Template {
     pub fn new<F, W>(pattern: &str, name: &str, read: F) -> Self
     where
         F: Fn(Variables) -> W + Send + Sync + 'static,
-        W: Future<Output = Read> + Send + 'static,
+        W: Future<Output = ReadResult> + Send + 'static,
     {
         Self {
-            pattern: Pattern::new(pattern),
-            about: About::named(name),
+            pattern: UriTemplate::new(pattern),
+            info: ResourceInfo::named(name),
             completers: Completers::new(),
             read: Arc::new(move |variables| Box::pin(read(variables))),
         }
@@ -90,20 +90,20 @@ impl Template {
 
     /// Sets the description.
     pub fn description(mut self, description: &str) -> Self {
-        self.about.description = Some(description.to_owned());
+        self.info.description = Some(description.to_owned());
         self
     }
 
     /// Sets the MIME type.
     pub fn mime(mut self, mime: &str) -> Self {
-        self.about.mime = Some(mime.to_owned());
+        self.info.mime = Some(mime.to_owned());
         self
     }
 
     /// Adds a completer for a variable. It returns the best values first.
     pub fn complete<F, W>(mut self, variable: &str, suggest: F) -> Self
     where
-        F: Fn(Typed) -> W + Send + Sync + 'static,
+        F: Fn(CompletionInput) -> W + Send + Sync + 'static,
         W: Future<Output = Vec<String>> + Send + 'static,
     {
         self.completers.insert(variable.into(), completer(suggest));
@@ -111,11 +111,11 @@ impl Template {
     }
 
     pub(super) fn listed(&self) -> Value {
-        self.about.listed("uriTemplate", self.pattern.text())
+        self.info.listed("uriTemplate", self.pattern.text())
     }
 }
 
-impl About {
+impl ResourceInfo {
     fn named(name: &str) -> Self {
         Self {
             name: name.to_owned(),

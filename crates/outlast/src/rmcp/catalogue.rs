@@ -11,26 +11,26 @@ use outlast_wire::v1::{self, TaskSupport};
 use outlast_wire::{Raw, RawRef, object};
 use parking_lot::{Mutex, MutexGuard};
 
-use crate::hints;
+use crate::annotations;
 
 /// The traits of a handler's tools.
 #[derive(Default)]
 pub(super) struct Catalogue {
-    tools: Mutex<HashMap<String, Known>>,
+    tools: Mutex<HashMap<String, HandlerTool>>,
     /// Whether the handler has announced a change of its tools.
     stale: AtomicBool,
 }
 
 /// The traits of one tool.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Known {
+pub(super) struct HandlerTool {
     pub(super) support: TaskSupport,
     pub(super) retry: RetryClass,
 }
 
 impl Catalogue {
     /// The traits of a tool, if it was listed.
-    pub(super) fn get(&self, tool: &str) -> Option<Known> {
+    pub(super) fn get(&self, tool: &str) -> Option<HandlerTool> {
         self.tools().get(tool).copied()
     }
 
@@ -47,10 +47,10 @@ impl Catalogue {
     }
 
     /// Records a page of tools, and returns it with the task support of each.
-    pub(super) fn note(
+    pub(super) fn record_page(
         &self,
         page: RawRef<'_>,
-        told: &BTreeMap<String, TaskSupport>,
+        configured: &BTreeMap<String, TaskSupport>,
     ) -> Result<Raw, NotAnObject> {
         let mut tools = self.tools();
         tool::edit_list(page, |tool| {
@@ -58,13 +58,13 @@ impl Catalogue {
             let Some(name) = tool::called(tool) else {
                 return Edit::Keep;
             };
-            let told = told.get(&*name).copied();
-            let support = told.unwrap_or_else(|| declared(tool));
-            let known = Known {
+            let configured = configured.get(&*name).copied();
+            let support = configured.unwrap_or_else(|| declared(tool));
+            let known = HandlerTool {
                 support,
-                retry: hints::retry(tool),
+                retry: annotations::retry_class(tool),
             };
-            if tools.len() < MOST || tools.contains_key(&*name) {
+            if tools.len() < MAX_TOOLS || tools.contains_key(&*name) {
                 tools.insert(name.into_owned(), known);
             }
             match support {
@@ -84,14 +84,14 @@ impl Catalogue {
         self.stale.swap(false, Ordering::Relaxed)
     }
 
-    fn tools(&self) -> MutexGuard<'_, HashMap<String, Known>> {
+    fn tools(&self) -> MutexGuard<'_, HashMap<String, HandlerTool>> {
         self.tools.lock()
     }
 }
 
 /// The task support in the tool's definition.
 fn declared(tool: RawRef<'_>) -> TaskSupport {
-    let word = object::find(tool, &["_meta", SUPPORT]).and_then(RawRef::text);
+    let word = object::find(tool, &["_meta", TASK_SUPPORT_KEY]).and_then(RawRef::text);
     match word.as_deref() {
         Some("optional") => TaskSupport::Optional,
         Some("required") => TaskSupport::Required,
@@ -101,28 +101,30 @@ fn declared(tool: RawRef<'_>) -> TaskSupport {
 }
 
 /// The `_meta` key of a tool that runs as a task.
-const SUPPORT: &str = "outlast/taskSupport";
+const TASK_SUPPORT_KEY: &str = "outlast/taskSupport";
 
 /// The maximum of recorded tools.
-const MOST: usize = 10_000;
+const MAX_TOOLS: usize = 10_000;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn a_tool_opts_in_by_its_definition_or_by_what_is_told_of_it() {
+    fn a_tool_opts_in_by_its_definition_or_by_configuration() {
         let catalogue = Catalogue::default();
         let page = r#"{"tools":[{"name":"a","_meta":{"outlast/taskSupport":"required"}},{"name":"b","annotations":{"idempotentHint":true}},{"name":"c"}]}"#;
-        let told = [("b".to_owned(), TaskSupport::Optional)].into();
-        let noted = catalogue.note(RawRef::parse(page).unwrap(), &told).unwrap();
-        let text = noted.as_str();
+        let configured = [("b".to_owned(), TaskSupport::Optional)].into();
+        let recorded = catalogue
+            .record_page(RawRef::parse(page).unwrap(), &configured)
+            .unwrap();
+        let text = recorded.as_str();
         assert!(text.contains(r#""execution":{"taskSupport":"required"}"#));
         assert!(text.contains(r#"{"name":"b","annotations":{"idempotentHint":true},"execution":{"taskSupport":"optional"}}"#));
         assert!(text.ends_with(r#"{"name":"c"}]}"#));
         assert_eq!(catalogue.get("a").unwrap().support, TaskSupport::Required);
         assert_eq!(catalogue.get("b").unwrap().retry, RetryClass::Rerun);
-        assert_eq!(catalogue.get("c"), Some(Known::default()));
+        assert_eq!(catalogue.get("c"), Some(HandlerTool::default()));
         assert_eq!(catalogue.get("never listed"), None);
         assert!(catalogue.any_task());
     }

@@ -16,15 +16,15 @@ use futures_util::FutureExt as _;
 use tokio::sync::watch;
 
 /// A wrapped handler.
-pub(super) struct Guarded {
+pub(super) struct GuardedHandler {
     pub(super) handler: Box<dyn DynService<RoleServer>>,
     /// How long a request may continue after its cancellation.
-    pub(super) grace: Duration,
+    pub(super) grace_period: Duration,
     /// Closed when the handler is not needed any more.
     pub(super) needed: watch::Receiver<()>,
 }
 
-impl Service<RoleServer> for Guarded {
+impl Service<RoleServer> for GuardedHandler {
     async fn handle_request(
         &self,
         request: ClientRequest,
@@ -33,7 +33,7 @@ impl Service<RoleServer> for Guarded {
         let stop = context.ct.clone();
         let stopped = async {
             stop.cancelled().await;
-            tokio::time::sleep(self.grace).await;
+            tokio::time::sleep(self.grace_period).await;
         };
         let work = async { DynService::handle_request(&*self.handler, request, context).await };
         tokio::select! {

@@ -17,7 +17,7 @@ pub(super) fn request(method: &str, params: Option<&Raw>) -> Result<ClientReques
     let request: ClientRequest = typed(method, params.map(Raw::borrow))?;
     // rmcp parses invalid params of a known method as a custom request.
     match &request {
-        ClientRequest::CustomRequest(_) if KNOWN.contains(&method) => {
+        ClientRequest::CustomRequest(_) if TYPED_METHODS.contains(&method) => {
             let why = format!("the params of {method} are invalid");
             Err(codes::invalid_params(why))
         }
@@ -55,19 +55,21 @@ pub(super) fn cancelled(request: &RequestId) -> Option<ClientNotification> {
 }
 
 /// The params of a request of the handler.
-pub(super) fn asked(request: &ServerRequest) -> Option<Raw> {
+pub(super) fn request_params(request: &ServerRequest) -> Option<Raw> {
     params(request)
 }
 
 /// The method and the params of a notification of the handler.
-pub(super) fn notified(notification: &ServerNotification) -> Option<(String, Option<Raw>)> {
+pub(super) fn method_and_params(
+    notification: &ServerNotification,
+) -> Option<(String, Option<Raw>)> {
     let raw = Raw::encode(notification).ok()?;
     let [method, params] = object::pick(raw.borrow(), ["method", "params"]).ok()?;
     Some((method?.text()?.into_owned(), params.map(RawRef::to_raw)))
 }
 
 /// An error response of the handler.
-pub(super) fn failure(error: &ErrorData) -> ErrorObject {
+pub(super) fn error_of_handler(error: &ErrorData) -> ErrorObject {
     let object = ErrorObject::new(i64::from(error.code.0), error.message.clone());
     match error.data.as_ref().map(Raw::encode) {
         Some(Ok(data)) => object.with_data(data),
@@ -76,7 +78,7 @@ pub(super) fn failure(error: &ErrorData) -> ErrorObject {
 }
 
 /// An error for the handler.
-pub(super) fn refusal(code: i64, why: impl Into<String>) -> ErrorData {
+pub(super) fn error_for_handler(code: i64, why: impl Into<String>) -> ErrorData {
     let code = i32::try_from(code).unwrap_or(codes::INTERNAL_ERROR as i32);
     ErrorData::new(::rmcp::model::ErrorCode(code), why.into(), None)
 }
@@ -94,13 +96,13 @@ fn typed<T: DeserializeOwned>(method: &str, params: Option<RawRef<'_>>) -> Resul
         #[serde(skip_serializing_if = "Option::is_none")]
         params: Option<RawRef<'a>>,
     }
-    let odd = |error: serde_json::Error| codes::invalid_params(format!("{method}: {error}"));
-    let text = serde_json::to_string(&Message { method, params }).map_err(odd)?;
-    serde_json::from_str(&text).map_err(odd)
+    let invalid = |error: serde_json::Error| codes::invalid_params(format!("{method}: {error}"));
+    let text = serde_json::to_string(&Message { method, params }).map_err(invalid)?;
+    serde_json::from_str(&text).map_err(invalid)
 }
 
 /// Methods whose params have types in rmcp.
-const KNOWN: [&str; 12] = [
+const TYPED_METHODS: [&str; 12] = [
     v1::method::INITIALIZE,
     method::COMPLETE,
     log::SET_LEVEL,
@@ -124,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn known_methods_are_typed_and_others_are_the_handlers_own() {
+    fn known_methods_are_typed_and_others_are_custom() {
         let called = read("tools/call", r#"{"name":"x","arguments":{},"unknown":1}"#);
         assert!(matches!(called, Ok(ClientRequest::CallToolRequest(_))));
         let own = read("acme/anything", r#"{"a":1}"#);
@@ -136,14 +138,18 @@ mod tests {
     }
 
     #[test]
-    fn odd_parameters_are_refused_by_the_name_of_their_method() {
-        let odd = read("resources/read", r#"{"uri":7}"#).unwrap_err();
-        assert_eq!(odd.code, codes::INVALID_PARAMS);
-        assert!(odd.message.contains("resources/read"), "{}", odd.message);
+    fn the_error_for_invalid_params_names_the_method() {
+        let invalid = read("resources/read", r#"{"uri":7}"#).unwrap_err();
+        assert_eq!(invalid.code, codes::INVALID_PARAMS);
+        assert!(
+            invalid.message.contains("resources/read"),
+            "{}",
+            invalid.message
+        );
     }
 
     #[test]
-    fn tasks_and_the_other_era_are_not_the_handlers() {
+    fn task_and_modern_methods_do_not_reach_the_handler() {
         for method in ["tasks/get", "tasks/cancel", "server/discover"] {
             let refused = read(method, r#"{"taskId":"t"}"#).map(|_| ()).unwrap_err();
             assert_eq!(refused.code, codes::METHOD_NOT_FOUND, "{method}");

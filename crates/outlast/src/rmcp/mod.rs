@@ -42,17 +42,17 @@
 //!
 //! [`ServerHandler`]: ::rmcp::ServerHandler
 
-mod asks;
+mod backend;
 mod catalogue;
 mod channel;
-mod connection;
 mod guard;
+mod handler_slot;
+mod input_requests;
 mod messages;
-mod notices;
-mod place;
+mod notifications;
 mod runner;
+mod running_handler;
 mod server;
-mod service;
 mod start;
 
 use std::collections::BTreeMap;
@@ -73,9 +73,9 @@ pub use server::RmcpServer;
 pub struct Rmcp {
     make: Box<dyn Fn() -> Box<dyn DynService<RoleServer>> + Send + Sync>,
     tasks: BTreeMap<String, TaskSupport>,
-    patience: Duration,
-    grace: Duration,
-    keeper: ExtensionKey,
+    start_timeout: Duration,
+    grace_period: Duration,
+    extension_key: ExtensionKey,
     runner: Arc<str>,
 }
 
@@ -86,9 +86,9 @@ impl Rmcp {
         Self {
             make: Box::new(move || Box::new(make())),
             tasks: BTreeMap::new(),
-            patience: Duration::from_secs(10),
-            grace: Duration::from_secs(5),
-            keeper: ExtensionKey::new(),
+            start_timeout: Duration::from_secs(10),
+            grace_period: Duration::from_secs(5),
+            extension_key: ExtensionKey::new(),
             runner: crate::server::RUNNER.into(),
         }
     }
@@ -101,14 +101,14 @@ impl Rmcp {
     }
 
     /// Sets the timeout for a handler to start and to list its tools. The default is 10 s.
-    pub fn patience(mut self, patience: Duration) -> Self {
-        self.patience = patience;
+    pub fn start_timeout(mut self, start_timeout: Duration) -> Self {
+        self.start_timeout = start_timeout;
         self
     }
 
     /// Sets how long a handler may continue after a cancellation. The default is 5 s.
-    pub fn grace(mut self, grace: Duration) -> Self {
-        self.grace = grace;
+    pub fn grace_period(mut self, grace_period: Duration) -> Self {
+        self.grace_period = grace_period;
         self
     }
 }

@@ -7,7 +7,7 @@ use ::rmcp::ServerHandler;
 use outlast_wire::v1::TaskSupport;
 
 use super::Rmcp;
-use crate::outlast::{Outlast, Running, Server};
+use crate::outlast::{Outlast, Server, ServerHandle};
 use crate::transport::http::HttpOptions;
 
 /// An rmcp server that is not started.
@@ -48,12 +48,12 @@ impl RmcpServer {
     }
 
     /// Like [`Server::http`].
-    pub async fn http(self, address: &str) -> io::Result<Running> {
+    pub async fn http(self, address: &str) -> io::Result<ServerHandle> {
         self.server().http(address).await
     }
 
     /// Like [`Server::http_with`].
-    pub async fn http_with(self, options: HttpOptions) -> io::Result<Running> {
+    pub async fn http_with(self, options: HttpOptions) -> io::Result<ServerHandle> {
         self.server().http_with(options).await
     }
 

@@ -13,8 +13,8 @@ use tokio::sync::mpsc::Sender;
 use tokio::sync::watch;
 
 use super::channel::channel;
-use super::connection::{Connection, Shared};
-use super::guard::Guarded;
+use super::guard::GuardedHandler;
+use super::running_handler::{RunningHandler, Shared};
 use super::{Rmcp, messages};
 use crate::server::{BackendDescription, ClientHandle};
 
@@ -23,13 +23,13 @@ impl Rmcp {
     pub(super) async fn start(
         &self,
         client: &Arc<ClientHandle>,
-    ) -> Result<Arc<Connection>, ErrorObject> {
+    ) -> Result<Arc<RunningHandler>, ErrorObject> {
         let handler = catch_unwind(AssertUnwindSafe(|| (self.make)()))
             .map_err(|_| codes::internal("the handler could not be created (panic)"))?;
         let (needs, needed) = watch::channel(());
-        let guarded = Guarded {
+        let guarded = GuardedHandler {
             handler,
-            grace: self.grace,
+            grace_period: self.grace_period,
             needed,
         };
         let (channel, to_handler, from_handler) = channel();
@@ -42,59 +42,64 @@ impl Rmcp {
             }
         });
         tokio::spawn(shared.clone().listen(from_handler));
-        let about = self
-            .in_time(self.begin(client, &shared, &to_handler))
+        let description = self
+            .within_start_timeout(self.initialize(client, &shared, &to_handler))
             .await?;
-        Ok(Arc::new(Connection::new(to_handler, shared, about, needs)))
+        Ok(Arc::new(RunningHandler::new(
+            to_handler,
+            shared,
+            description,
+            needs,
+        )))
     }
 
-    async fn begin(
+    async fn initialize(
         &self,
         client: &ClientHandle,
         shared: &Shared,
         to_handler: &Sender<ClientJsonRpcMessage>,
     ) -> Result<BackendDescription, ErrorObject> {
-        let params = introduction(client)?;
+        let params = initialize_params(client)?;
         let initialize = messages::request(v1::method::INITIALIZE, Some(&params))?;
         let result = shared.request(to_handler, initialize, None).await?;
-        let said = Initialize::read(result.borrow())?;
+        let initialize_result = Initialize::read(result.borrow())?;
         let initialized = messages::notification(v1::method::INITIALIZED, None)?;
         let _ = to_handler
             .send(JsonRpcMessage::notification(initialized))
             .await;
-        let capabilities = without_tasks(said.capabilities)?;
+        let capabilities = without_tasks(initialize_result.capabilities)?;
         if object::find(capabilities.borrow(), &["tools"]).is_some() {
-            self.learn(shared, to_handler).await?;
+            self.list_all_tools(shared, to_handler).await?;
         }
-        let told = self.tasks.values();
-        let told = told
+        let configured = self.tasks.values();
+        let configured = configured
             .into_iter()
             .any(|support| *support != TaskSupport::Forbidden);
         Ok(BackendDescription {
             capabilities,
-            info: said
+            info: initialize_result
                 .info
                 .map_or_else(|| encoded(&json!({})), |info| Ok(info.to_raw()))?,
-            instructions: said.instructions,
-            tasks: told || shared.catalogue.any_task(),
+            instructions: initialize_result.instructions,
+            tasks: configured || shared.catalogue.any_task(),
         })
     }
 
     /// Lists and records all tools of a handler.
-    pub(super) async fn learn(
+    pub(super) async fn list_all_tools(
         &self,
         shared: &Shared,
         to_handler: &Sender<ClientJsonRpcMessage>,
     ) -> Result<(), ErrorObject> {
         let mut cursor: Option<Raw> = None;
-        for _ in 0..PAGES {
+        for _ in 0..MAX_PAGES {
             let params = cursor
                 .as_ref()
                 .map(|cursor| encoded(&json!({ "cursor": cursor })));
             let list = messages::request(outlast_wire::tool::LIST, params.transpose()?.as_ref())?;
             let page = shared.request(to_handler, list, None).await?;
             // A page that is not an object has no tools.
-            let _ = shared.catalogue.note(page.borrow(), &self.tasks);
+            let _ = shared.catalogue.record_page(page.borrow(), &self.tasks);
             let next = object::find(page.borrow(), &["nextCursor"]);
             match next.filter(|next| next.is_text()) {
                 Some(next) => cursor = Some(next.to_raw()),
@@ -106,7 +111,7 @@ impl Rmcp {
 }
 
 /// The `initialize` params for the handler: those of the client without tasks, which are ours.
-fn introduction(client: &ClientHandle) -> Result<Raw, ErrorObject> {
+fn initialize_params(client: &ClientHandle) -> Result<Raw, ErrorObject> {
     let capabilities = without_tasks(client.capabilities())?;
     let unnamed = encoded(&json!({ "name": "client", "version": "unknown" }))?;
     let info = client.info().filter(|info| info.is_object());
@@ -122,7 +127,7 @@ fn introduction(client: &ClientHandle) -> Result<Raw, ErrorObject> {
 }
 
 fn without_tasks(capabilities: RawRef<'_>) -> Result<Raw, ErrorObject> {
-    let paths: [&[&str]; 2] = [&["tasks"], &["extensions", TASKS]];
+    let paths: [&[&str]; 2] = [&["tasks"], &["extensions", TASKS_EXTENSION]];
     paths.iter().try_fold(capabilities.to_raw(), |left, path| {
         object::remove(left.borrow(), path)
             .map_err(|_| codes::invalid_params("`capabilities` must be an object"))
@@ -134,7 +139,7 @@ fn encoded(value: &serde_json::Value) -> Result<Raw, ErrorObject> {
 }
 
 /// The identifier of the V2 extension.
-const TASKS: &str = "io.modelcontextprotocol/tasks";
+const TASKS_EXTENSION: &str = "io.modelcontextprotocol/tasks";
 
 /// The maximum of pages of tools.
-const PAGES: usize = 100;
+const MAX_PAGES: usize = 100;

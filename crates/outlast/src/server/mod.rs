@@ -25,7 +25,7 @@ use std::sync::{Arc, Weak};
 use outlast_engine::{Engine, Owner, TaskId};
 use parking_lot::{Mutex, MutexGuard};
 
-use crate::Own;
+use crate::LocalServer;
 use crate::tools::Tools;
 
 pub use backend::{
@@ -92,7 +92,7 @@ impl McpServer {
         info: ServerInfo,
         middleware: Vec<Arc<dyn Middleware>>,
     ) -> Arc<Self> {
-        Self::with_backend(engine, Arc::new(Own::new(tools, info)), middleware)
+        Self::with_backend(engine, Arc::new(LocalServer::new(tools, info)), middleware)
     }
 
     /// A server for any backend whose runners the engine has, with middleware around every request.

@@ -12,7 +12,7 @@ use outlast_wire::log::{Level, Log};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::answers;
+use crate::input_check;
 use crate::server::RequestParts;
 
 /// Connects a running tool to its caller. Cheap to clone.
@@ -20,19 +20,19 @@ use crate::server::RequestParts;
 pub struct ToolContext {
     call: CallContext,
     /// Whether the tool handles cancellation itself.
-    listens: Arc<AtomicBool>,
+    handles_cancellation: Arc<AtomicBool>,
     /// Whether progress is also the status message of the task.
     progress_is_status: bool,
 }
 
 /// Why an input request returned no result.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Asked {
+pub enum ElicitError {
     /// It could not be sent, for example because the client lacks the capability, or it was
     /// withdrawn.
-    Not(InputError),
+    NotSent(InputError),
     /// The client responded with this JSON-RPC error.
-    Refused(Raw),
+    Rejected(Raw),
 }
 
 impl ToolContext {
@@ -43,7 +43,7 @@ impl ToolContext {
                 origin.progress_token.is_some(),
             ),
             call,
-            listens: Arc::default(),
+            handles_cancellation: Arc::default(),
         }
     }
 
@@ -89,116 +89,122 @@ impl ToolContext {
     }
 
     /// Asks the user of the client. `form` is the params of `elicitation/create`.
-    pub async fn elicit(&self, form: Value) -> Result<Value, Asked> {
+    pub async fn elicit(&self, form: Value) -> Result<Value, ElicitError> {
         let kind = match form["mode"].as_str() {
             Some("url") => InputKind::ElicitUrl,
             _ => InputKind::ElicitForm,
         };
-        self.ask(kind, form).await
+        self.request_input(kind, form).await
     }
 
     /// Asks the model of the client. `params` is the params of `sampling/createMessage`.
-    pub async fn sample(&self, params: Value) -> Result<Value, Asked> {
+    pub async fn sample(&self, params: Value) -> Result<Value, ElicitError> {
         let kind = match params.get("tools") {
             Some(_) => InputKind::SampleWithTools,
             None => InputKind::Sample,
         };
-        self.ask(kind, params).await
+        self.request_input(kind, params).await
     }
 
     /// Requests the root folders of the client.
-    pub async fn roots(&self) -> Result<Value, Asked> {
-        self.ask(InputKind::Roots, json!({})).await
+    pub async fn roots(&self) -> Result<Value, ElicitError> {
+        self.request_input(InputKind::Roots, json!({})).await
     }
 
     /// Sends an input request before any work is done. If the protocol supports it, the client gets
     /// the request as the response to its call and repeats the call.
-    pub async fn ask_first(&self, kind: InputKind, params: Value) -> Result<Value, Asked> {
-        let mut question = question(kind, &params);
-        question.timing = InputTiming::BeforeWork;
-        let params = question.params.clone();
-        opened(
+    pub async fn request_input_first(
+        &self,
+        kind: InputKind,
+        params: Value,
+    ) -> Result<Value, ElicitError> {
+        let mut request = request(kind, &params);
+        request.timing = InputTiming::BeforeWork;
+        let params = request.params.clone();
+        to_value(
             kind,
             params.as_ref(),
-            self.call.request_input(question).await,
+            self.call.request_input(request).await,
         )
     }
 
-    /// Like [`Self::ask_first`], under a key that the tool chooses and uses once. A client that
+    /// Like [`Self::request_input_first`], under a key that the tool chooses and uses once. A client that
     /// knows the key can send the response with its call.
-    pub async fn ask_first_as(
+    pub async fn request_input_first_as(
         &self,
         key: &str,
         kind: InputKind,
         params: Value,
-    ) -> Result<Value, Asked> {
-        let mut question = question(kind, &params);
-        question.timing = InputTiming::BeforeWork;
-        let params = question.params.clone();
+    ) -> Result<Value, ElicitError> {
+        let mut request = request(kind, &params);
+        request.timing = InputTiming::BeforeWork;
+        let params = request.params.clone();
         let answered = self
             .call
-            .request_input_as(InputKey::new(key), question)
+            .request_input_as(InputKey::new(key), request)
             .await;
-        let answered = answered.map_err(Asked::Not)?;
+        let answered = answered.map_err(ElicitError::NotSent)?;
         let answer = answered.response.clone();
         if let Err(error) = answered.confirm().await {
             tracing::info!(%error, "could not confirm an input response; it stays stored");
         }
-        opened(kind, params.as_ref(), Ok(answer))
+        to_value(kind, params.as_ref(), Ok(answer))
     }
 
     /// Whether the caller has cancelled the call.
     pub fn is_cancelled(&self) -> bool {
-        self.listens.store(true, Ordering::Relaxed);
+        self.handles_cancellation.store(true, Ordering::Relaxed);
         self.call.is_cancelled()
     }
 
     /// Resolves when the caller cancels the call. A tool that calls this or [`Self::is_cancelled`]
     /// has time for cleanup; any other tool is dropped.
     pub async fn cancelled(&self) {
-        self.listens.store(true, Ordering::Relaxed);
+        self.handles_cancellation.store(true, Ordering::Relaxed);
         self.call.cancelled().await;
     }
 
     /// Resolves when the caller cancels the call and the tool does not handle cancellation itself.
-    pub(crate) async fn given_up(&self) {
+    pub(crate) async fn cancelled_unhandled(&self) {
         self.call.cancelled().await;
-        if self.listens.load(Ordering::Relaxed) {
+        if self.handles_cancellation.load(Ordering::Relaxed) {
             std::future::pending::<()>().await;
         }
     }
 
-    async fn ask(&self, kind: InputKind, params: Value) -> Result<Value, Asked> {
-        let question = question(kind, &params);
-        let params = question.params.clone();
-        opened(
+    async fn request_input(&self, kind: InputKind, params: Value) -> Result<Value, ElicitError> {
+        let request = request(kind, &params);
+        let params = request.params.clone();
+        to_value(
             kind,
             params.as_ref(),
-            self.call.request_input(question).await,
+            self.call.request_input(request).await,
         )
     }
 }
 
-impl std::fmt::Display for Asked {
+impl std::fmt::Display for ElicitError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::Not(error) => error.fmt(f),
-            Self::Refused(error) => write!(f, "the client responded with an error: {}", error.as_str()),
+            Self::NotSent(error) => error.fmt(f),
+            Self::Rejected(error) => {
+                write!(f, "the client responded with an error: {}", error.as_str())
+            }
         }
     }
 }
 
-fn question(kind: InputKind, params: &Value) -> InputRequest {
+fn request(kind: InputKind, params: &Value) -> InputRequest {
     InputRequest::new(kind, Raw::encode(params).ok())
 }
 
-fn opened(
+fn to_value(
     kind: InputKind,
     params: Option<&Raw>,
     answer: Result<InputResponse, InputError>,
-) -> Result<Value, Asked> {
-    match answers::checked(kind, params, answer.map_err(Asked::Not)?) {
+) -> Result<Value, ElicitError> {
+    match input_check::checked(kind, params, answer.map_err(ElicitError::NotSent)?) {
         InputResponse::Result(result) => Ok(result.open().unwrap_or_default()),
-        InputResponse::Error(error) => Err(Asked::Refused(error)),
+        InputResponse::Error(error) => Err(ElicitError::Rejected(error)),
     }
 }

@@ -11,7 +11,7 @@ pub fn current() -> Option<ToolContext> {
 }
 
 /// Runs a tool with `cx` as the value of [`current`].
-pub(super) async fn running<W: Future>(cx: ToolContext, work: impl FnOnce() -> W) -> W::Output {
+pub(super) async fn run_with<W: Future>(cx: ToolContext, work: impl FnOnce() -> W) -> W::Output {
     CURRENT.scope(cx, async { work().await }).await
 }
 

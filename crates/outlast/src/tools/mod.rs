@@ -6,7 +6,7 @@
 mod arguments;
 mod context;
 mod current;
-mod deliver;
+mod policy;
 mod tool;
 #[cfg(feature = "schemars")]
 mod typed;
@@ -23,7 +23,7 @@ use outlast_wire::{Raw, codes};
 use serde_json::{Value, json};
 
 pub use arguments::Arguments;
-pub use context::{Asked, ToolContext};
+pub use context::{ElicitError, ToolContext};
 pub use current::current;
 pub use tool::{Hints, Tool};
 #[cfg(feature = "schemars")]
@@ -40,12 +40,12 @@ pub type ToolResult = Result<Value, ToolFailure>;
 
 /// Why a tool failed: a text for the model, or a protocol error.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ToolFailure(Why);
+pub struct ToolFailure(FailureKind);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Why {
+enum FailureKind {
     /// A result with `isError`, which the model can read.
-    Words(String),
+    Text(String),
     /// A JSON-RPC error.
     Error(ErrorCode, String),
 }
@@ -53,14 +53,14 @@ enum Why {
 impl ToolFailure {
     /// A JSON-RPC error, for an invalid request. The model does not see it.
     pub fn error(code: i64, message: impl Into<String>) -> Self {
-        Self(Why::Error(ErrorCode(code), message.into()))
+        Self(FailureKind::Error(ErrorCode(code), message.into()))
     }
 
     /// The error of a request that is not a tool call.
     pub(crate) fn to_wire(&self) -> ErrorObject {
         match &self.0 {
-            Why::Words(why) => codes::internal(why.as_str()),
-            Why::Error(code, message) => ErrorObject::new(code.0, message.as_str()),
+            FailureKind::Text(why) => codes::internal(why.as_str()),
+            FailureKind::Error(code, message) => ErrorObject::new(code.0, message.as_str()),
         }
     }
 }
@@ -123,15 +123,15 @@ impl Runner for Tools {
         let cx = ToolContext::new(cx, &call);
         let ended = tokio::select! {
             biased;
-            ended = current::running(cx.clone(), || (tool.run)(arguments, cx.clone())) => ended,
-            () = cx.given_up() => return Outcome::Cancelled,
+            ended = current::run_with(cx.clone(), || (tool.run)(arguments, cx.clone())) => ended,
+            () = cx.cancelled_unhandled() => return Outcome::Cancelled,
         };
         match ended {
             // A tool can set `isError` itself.
             Ok(result) if result["isError"] == true => failed(&result),
             Ok(result) => Outcome::Result(Raw::from(&result)),
-            Err(ToolFailure(Why::Error(code, message))) => Outcome::error(code, message),
-            Err(ToolFailure(Why::Words(why))) => {
+            Err(ToolFailure(FailureKind::Error(code, message))) => Outcome::error(code, message),
+            Err(ToolFailure(FailureKind::Text(why))) => {
                 let mut result = text(why);
                 result["isError"] = Value::Bool(true);
                 failed(&result)
@@ -142,7 +142,7 @@ impl Runner for Tools {
 
 impl<T: std::fmt::Display> From<T> for ToolFailure {
     fn from(why: T) -> Self {
-        Self(Why::Words(why.to_string()))
+        Self(FailureKind::Text(why.to_string()))
     }
 }
 
@@ -180,7 +180,7 @@ mod tests {
         })
     }
 
-    fn tidy() -> Tool {
+    fn cleanup() -> Tool {
         Tool::new("tidy", "tidies up when it is to stop", |_, cx| async move {
             cx.cancelled().await;
             tokio::time::sleep(Duration::from_millis(100)).await;
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_tool_gets_its_arguments_and_gives_its_result() {
+    async fn a_tool_gets_its_arguments_and_returns_its_result() {
         let (ending, body) = run_one(greet(), json!({ "name": "Ada" })).await;
         assert_eq!((ending, body), (Ending::Result, Some(text("Hello, Ada!"))));
     }
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn an_unknown_tool_and_odd_params_are_protocol_errors() {
+    async fn an_unknown_tool_and_invalid_params_are_protocol_errors() {
         assert_eq!(
             run(greet(), "nobody", json!({}), false).await.0,
             Ending::Error(INVALID_PARAMS)
@@ -248,21 +248,21 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_tool_that_does_not_listen_is_stopped_when_its_caller_wants_that() {
+    async fn a_tool_that_ignores_cancellation_is_dropped_when_cancelled() {
         let cancelled = run(sleep(), "sleep", json!({}), true).await;
         assert_eq!(cancelled, (Ending::Cancelled, None));
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_tool_that_listens_has_time_to_tidy_up() {
+    async fn a_tool_that_handles_cancellation_has_time_for_cleanup() {
         assert_eq!(
-            run(tidy(), "tidy", json!({}), true).await,
+            run(cleanup(), "tidy", json!({}), true).await,
             (Ending::Result, Some(text("tidied up")))
         );
     }
 
     #[tokio::test(start_paused = true)]
-    async fn the_running_tool_is_known_anywhere_inside_it_and_nowhere_else() {
+    async fn the_current_tool_is_available_only_inside_it() {
         // S2-15, S2-74.
         async fn deep_inside() -> Option<String> {
             tokio::task::yield_now().await;
@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tool_is_listed_with_its_title_and_what_it_says_of_its_effects() {
+    fn a_tool_is_listed_with_its_title_and_annotations() {
         let quiet = greet().listed();
         assert_eq!((quiet.get("title"), quiet.get("annotations")), (None, None));
         let hints = Hints {

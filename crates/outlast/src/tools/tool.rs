@@ -8,7 +8,7 @@ use outlast_wire::headers::HeaderParam;
 use outlast_wire::v1::TaskSupport;
 use serde_json::{Map, Value, json};
 
-use super::deliver::mirrored;
+use super::policy::header_params;
 use super::{Arguments, ToolContext, ToolResult};
 use crate::server::TaskPolicy;
 
@@ -23,7 +23,7 @@ pub struct Tool {
     pub(super) support: TaskSupport,
     pub(super) hints: Hints,
     pub(super) immediate: Option<Arc<str>>,
-    pub(super) delivery: Option<TaskPolicy>,
+    pub(super) task_policy: Option<TaskPolicy>,
     pub(super) needs: InputKinds,
     pub(super) headers: Arc<[HeaderParam]>,
     pub(super) run: Arc<dyn Fn(Arguments, ToolContext) -> Work + Send + Sync>,
@@ -61,7 +61,7 @@ impl Tool {
             support: TaskSupport::Forbidden,
             hints: Hints::default(),
             immediate: None,
-            delivery: None,
+            task_policy: None,
             needs: InputKinds::NONE,
             headers: Arc::default(),
             run: Arc::new(move |arguments, cx| Box::pin(run(arguments, cx))),
@@ -70,7 +70,7 @@ impl Tool {
 
     /// Sets the JSON Schema of the arguments, which must be that of an object.
     pub fn input(mut self, schema: Value) -> Self {
-        self.headers = mirrored(&self.name, &schema);
+        self.headers = header_params(&self.name, &schema);
         self.input = schema;
         self
     }
@@ -165,14 +165,15 @@ impl Hints {
     }
 
     fn annotations(self) -> Map<String, Value> {
-        let said = [
+        let hints = [
             ("readOnlyHint", self.read_only.then_some(true)),
             ("destructiveHint", self.destructive),
             ("idempotentHint", self.idempotent.then_some(true)),
             ("openWorldHint", self.open_world),
         ];
-        said.into_iter()
-            .filter_map(|(name, said)| Some((name.to_owned(), said?.into())))
+        hints
+            .into_iter()
+            .filter_map(|(name, hints)| Some((name.to_owned(), hints?.into())))
             .collect()
     }
 }

@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_wrong_argument_is_named() {
+    async fn the_error_names_the_wrong_argument() {
         // V1-TLS-2, V1-TLS-5.
         for (arguments, named) in [
             (json!({ "seats": 2 }), "missing field `from`"),
@@ -201,7 +201,7 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "is not an object in JSON")]
-    fn arguments_that_are_no_object_are_a_mistake_of_whoever_wrote_the_tool() {
+    fn arguments_that_are_not_an_object_panic() {
         let _ = Tool::typed("odd", "takes a number", |_: u32, _| async move {
             Ok(text("never"))
         });

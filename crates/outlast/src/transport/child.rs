@@ -19,9 +19,9 @@ use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::process::{Child, ChildStderr, Command};
 use tokio::sync::mpsc;
 
+use super::child_registry::{ChildRecord, ChildRegistry};
 use super::lines;
-use super::link::{Incoming, Link, LinkError, QUEUE};
-use super::register::{Noted, Register};
+use super::link::{Incoming, Link, QUEUE_MESSAGES, TransportError};
 
 /// A command that starts a server.
 #[derive(Clone)]
@@ -33,18 +33,18 @@ pub struct ChildOptions {
     /// Additional environment variables.
     pub env: Vec<(OsString, OsString)>,
     /// Whether it inherits the environment of this process.
-    pub inherits: bool,
+    pub inherit_env: bool,
     /// Its working directory, if it differs from ours.
     pub directory: Option<PathBuf>,
     /// Called with each line that the server writes to its standard error, and with each line of
     /// its standard output that is not a message.
     pub on_output: Option<OnLine>,
     /// The grace period after its input is closed, and again after SIGTERM.
-    pub patience: Duration,
+    pub grace_period: Duration,
     /// The maximum size of a message from the server.
-    pub message_bytes: usize,
+    pub max_message_bytes: usize,
     /// Records the process, so that the next run of this process can end it if this one is killed.
-    pub register: Option<Register>,
+    pub registry: Option<ChildRegistry>,
 }
 
 /// Called with one line of text.
@@ -57,12 +57,12 @@ impl ChildOptions {
             program: program.into(),
             args: Vec::new(),
             env: Vec::new(),
-            inherits: true,
+            inherit_env: true,
             directory: None,
             on_output: None,
-            patience: Duration::from_secs(2),
-            message_bytes: Limits::default().bytes,
-            register: None,
+            grace_period: Duration::from_secs(2),
+            max_message_bytes: Limits::default().bytes,
+            registry: None,
         }
     }
 
@@ -85,9 +85,9 @@ impl std::fmt::Debug for ChildOptions {
 }
 
 /// Starts a server and connects to it.
-pub fn spawn(options: &ChildOptions) -> Result<Link, LinkError> {
+pub fn spawn(options: &ChildOptions) -> Result<Link, TransportError> {
     let mut command = Command::new(&options.program);
-    if !options.inherits {
+    if !options.inherit_env {
         command.env_clear();
     }
     command
@@ -103,23 +103,23 @@ pub fn spawn(options: &ChildOptions) -> Result<Link, LinkError> {
     }
     let failed = |error: &dyn std::fmt::Display| {
         let program = options.program.display();
-        LinkError::Unreachable(format!("cannot start {program}: {error}"))
+        TransportError::Unreachable(format!("{program} did not start: {error}"))
     };
     let mut child = command.spawn().map_err(|error| failed(&error))?;
     let pipes = (child.stdin.take(), child.stdout.take(), child.stderr.take());
     let (Some(stdin), Some(stdout), Some(stderr)) = pipes else {
         return Err(failed(&"it has no pipes"));
     };
-    let group = Group::of(&child);
-    let noted = group.note(options.register.as_ref());
+    let group = ProcessGroup::of(&child);
+    let record = group.record(options.registry.as_ref());
     let output = Output {
         tail: Arc::default(),
         on_line: options.on_output.clone(),
     };
-    let said = tokio::spawn(pass_on(stderr, output.clone()));
-    let (outgoing, mut sent) = mpsc::channel(QUEUE);
-    let (tell, incoming) = mpsc::channel(QUEUE);
-    let (patience, limit) = (options.patience, options.message_bytes);
+    let stderr_task = tokio::spawn(forward_stderr(stderr, output.clone()));
+    let (outgoing, mut outgoing_receiver) = mpsc::channel(QUEUE_MESSAGES);
+    let (incoming_sender, incoming) = mpsc::channel(QUEUE_MESSAGES);
+    let (grace_period, limit) = (options.grace_period, options.max_message_bytes);
     tokio::spawn(async move {
         let closed = {
             let stray = |line: &[u8]| {
@@ -127,59 +127,59 @@ pub fn spawn(options: &ChildOptions) -> Result<Link, LinkError> {
                     output.push(line);
                 }
             };
-            let reading = lines::read(BufReader::new(stdout), &tell, limit, stray);
+            let reading = lines::read(BufReader::new(stdout), &incoming_sender, limit, stray);
             let mut reading = std::pin::pin!(reading);
             let writing = async {
                 let mut stdin = stdin;
-                let written = lines::write(&mut sent, &mut stdin).await;
+                let written = lines::write(&mut outgoing_receiver, &mut stdin).await;
                 let _ = stdin.shutdown().await;
                 written
             };
             tokio::select! {
                 read = &mut reading => match read {
-                    Err(error @ LinkError::TooLarge { .. }) => Some(error),
+                    Err(error @ TransportError::TooLarge { .. }) => Some(error),
                     // The exit status says more.
                     Ok(()) | Err(_) => None,
                 },
                 written = writing => match written {
                     Ok(()) => {
                         // Read the last messages while the server exits.
-                        let _ = tokio::time::timeout(patience, &mut reading).await;
-                        Some(LinkError::Closed)
+                        let _ = tokio::time::timeout(grace_period, &mut reading).await;
+                        Some(TransportError::Closed)
                     }
                     // It closed its input. Its last messages may still be in the pipe.
                     Err(_) => {
-                        let _ = tokio::time::timeout(FAREWELL, &mut reading).await;
+                        let _ = tokio::time::timeout(LAST_OUTPUT_TIMEOUT, &mut reading).await;
                         None
                     }
                 },
             }
         };
-        let status = end(&mut child, &group, patience).await;
+        let status = end(&mut child, &group, grace_period).await;
         // Clean up before `Closed` is sent: no process is left, and all output is read.
         drop(group);
-        drop(noted);
-        let _ = tokio::time::timeout(FAREWELL, said).await;
-        let error = closed.unwrap_or_else(|| LinkError::Ended {
+        drop(record);
+        let _ = tokio::time::timeout(LAST_OUTPUT_TIMEOUT, stderr_task).await;
+        let error = closed.unwrap_or_else(|| TransportError::Ended {
             status,
             printed: output.tail.lock().text(),
         });
-        let _ = tell.send(Incoming::Closed(error)).await;
+        let _ = incoming_sender.send(Incoming::Closed(error)).await;
     });
     Ok(Link::new(outgoing, incoming))
 }
 
 /// Waits until the child exits; after the grace period it gets signals.
-async fn end(child: &mut Child, group: &Group, patience: Duration) -> String {
+async fn end(child: &mut Child, group: &ProcessGroup, grace_period: Duration) -> String {
     let waited = |status: std::io::Result<ExitStatus>| match status {
         Ok(status) => status.to_string(),
         Err(error) => error.to_string(),
     };
-    if let Ok(status) = tokio::time::timeout(patience, child.wait()).await {
+    if let Ok(status) = tokio::time::timeout(grace_period, child.wait()).await {
         return waited(status);
     }
     group.signal(Signal::TERM);
-    if let Ok(status) = tokio::time::timeout(patience, child.wait()).await {
+    if let Ok(status) = tokio::time::timeout(grace_period, child.wait()).await {
         return waited(status);
     }
     group.signal(Signal::KILL);
@@ -187,18 +187,18 @@ async fn end(child: &mut Child, group: &Group, patience: Duration) -> String {
 }
 
 /// The process group of a child. Dropping it kills all remaining processes of the group.
-struct Group(Option<Pid>);
+struct ProcessGroup(Option<Pid>);
 
-impl Group {
+impl ProcessGroup {
     fn of(child: &Child) -> Self {
         let id = child.id().and_then(|id| i32::try_from(id).ok());
         Self(id.and_then(Pid::from_raw))
     }
 
     /// Records the group. If that fails, the server runs without a record.
-    fn note(&self, register: Option<&Register>) -> Option<Noted> {
-        let noted = register?.note(self.0?);
-        noted
+    fn record(&self, registry: Option<&ChildRegistry>) -> Option<ChildRecord> {
+        let record = registry?.record(self.0?);
+        record
             .inspect_err(|error| tracing::warn!(%error, "could not record a child process"))
             .ok()
     }
@@ -211,7 +211,7 @@ impl Group {
     }
 }
 
-impl Drop for Group {
+impl Drop for ProcessGroup {
     fn drop(&mut self) {
         self.signal(Signal::KILL);
     }
@@ -238,19 +238,22 @@ impl Output {
 /// or a JSON log. Long lines are not searched.
 fn may_be_message(line: &[u8]) -> bool {
     matches!(line.trim_ascii_start().first(), Some(b'{' | b'['))
-        && (line.len() as u64 > LINE
+        && (line.len() as u64 > MAX_LINE_BYTES
             || line
-                .windows(JSONRPC.len())
-                .any(|part| part == JSONRPC.as_bytes()))
+                .windows(JSONRPC_MEMBER.len())
+                .any(|part| part == JSONRPC_MEMBER.as_bytes()))
 }
 
 /// Forwards the standard error of a server.
-async fn pass_on(stderr: ChildStderr, output: Output) {
+async fn forward_stderr(stderr: ChildStderr, output: Output) {
     let mut input = BufReader::new(stderr);
     loop {
         let mut line = Vec::new();
         // A long line is forwarded in parts.
-        let read = (&mut input).take(LINE).read_until(b'\n', &mut line).await;
+        let read = (&mut input)
+            .take(MAX_LINE_BYTES)
+            .read_until(b'\n', &mut line)
+            .await;
         if !matches!(read, Ok(1..)) {
             return;
         }
@@ -284,13 +287,13 @@ impl Tail {
 }
 
 /// How long to read the other pipe after a server has closed one.
-pub(crate) const FAREWELL: Duration = Duration::from_secs(1);
+pub(crate) const LAST_OUTPUT_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// How many bytes of a line are forwarded at once.
-const LINE: u64 = 16 << 10;
+const MAX_LINE_BYTES: u64 = 16 << 10;
 
 /// The member that every message has.
-const JSONRPC: &str = "\"jsonrpc\"";
+const JSONRPC_MEMBER: &str = "\"jsonrpc\"";
 
 /// How much of the output is part of the error when the server ends.
 const TAIL_LINES: usize = 20;
@@ -301,7 +304,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_remembered_of_the_standard_error_is_bounded() {
+    fn the_retained_output_is_bounded() {
         let mut tail = Tail::default();
         for line in 0..100 {
             tail.push(&format!("{line}{}", "x".repeat(1_000)));

@@ -6,7 +6,7 @@ use outlast_wire::envelope::ResponseIdFinder;
 use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::sync::mpsc;
 
-use super::link::{Incoming, LinkError, Outgoing};
+use super::link::{Incoming, Outgoing, TransportError};
 
 /// Forwards every line of `input` until it ends or the receiver is dropped. Empty lines are
 /// skipped. A line of more than `limit` bytes is dropped; if it is a response, its request fails.
@@ -16,8 +16,8 @@ pub(crate) async fn read(
     incoming: &mpsc::Sender<Incoming>,
     limit: usize,
     on_line: impl Fn(&[u8]),
-) -> Result<(), LinkError> {
-    let broken = |error: io::Error| LinkError::Broken(error.to_string());
+) -> Result<(), TransportError> {
+    let broken = |error: io::Error| TransportError::Broken(error.to_string());
     // The line ending does not count.
     let most = limit as u64 + 2;
     loop {
@@ -52,19 +52,19 @@ async fn too_large(
     input: &mut (impl AsyncBufRead + Unpin),
     start: Vec<u8>,
     limit: u64,
-) -> Result<Option<Incoming>, LinkError> {
+) -> Result<Option<Incoming>, TransportError> {
     let mut answered = ResponseIdFinder::default();
     answered.take(&start);
     let mut bytes = start.len() as u64;
     drop(start);
-    let error = |bytes, is_whole| LinkError::TooLarge {
+    let error = |bytes, is_whole| TransportError::TooLarge {
         bytes,
         is_whole,
         limit,
     };
     loop {
         let part = input.fill_buf().await;
-        let part = part.map_err(|error| LinkError::Broken(error.to_string()))?;
+        let part = part.map_err(|error| TransportError::Broken(error.to_string()))?;
         let end = part.iter().position(|byte| *byte == b'\n');
         let used = end.unwrap_or(part.len());
         answered.take(&part[..used]);
@@ -77,7 +77,7 @@ async fn too_large(
             let id = answered.id().cloned();
             return Ok(id.map(|id| Incoming::Failed { id, error }));
         }
-        if bytes > limit.saturating_mul(ENDLESS) {
+        if bytes > limit.saturating_mul(ENDLESS_FACTOR) {
             return Err(error(bytes, false));
         }
     }
@@ -90,8 +90,8 @@ pub(crate) async fn write(
 ) -> io::Result<()> {
     while let Some(out) = outgoing.recv().await {
         let line = match out {
-            Outgoing::Message(parcel) => parcel.line,
-            Outgoing::Withdraw { line, .. } => line,
+            Outgoing::Message(message) => message.line,
+            Outgoing::Cancel { line, .. } => line,
             Outgoing::Opened { .. } | Outgoing::Abandon(_) => continue,
         };
         output.write_all(line.as_bytes()).await?;
@@ -122,26 +122,26 @@ pub(super) async fn skip_line(input: &mut (impl AsyncBufRead + Unpin)) -> io::Re
 }
 
 /// A line that exceeds the limit by this factor counts as endless.
-const ENDLESS: u64 = 64;
+const ENDLESS_FACTOR: u64 = 64;
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use outlast_wire::envelope::Id;
 
-    async fn all(input: &str, limit: usize) -> (Vec<Incoming>, Result<(), LinkError>) {
-        let (tell, mut told) = mpsc::channel(8);
-        let read = read(input.as_bytes(), &tell, limit, |_| ()).await;
-        drop(tell);
+    async fn all(input: &str, limit: usize) -> (Vec<Incoming>, Result<(), TransportError>) {
+        let (sender, mut receiver) = mpsc::channel(8);
+        let read = read(input.as_bytes(), &sender, limit, |_| ()).await;
+        drop(sender);
         let mut all = Vec::new();
-        while let Some(item) = told.recv().await {
+        while let Some(item) = receiver.recv().await {
             all.push(item);
         }
         (all, read)
     }
 
     #[tokio::test]
-    async fn a_request_whose_answer_is_too_large_fails_and_the_next_line_is_read() {
+    async fn a_request_with_a_too_large_response_fails_and_the_next_line_is_read() {
         let large = "x".repeat(500);
         for answer in [
             format!(r#"{{"id":7,"result":"{large}"}}"#),
@@ -157,7 +157,7 @@ mod tests {
             };
             assert_eq!((id, &line[..]), (&Id::from(7), &b"next"[..]));
             let bytes = answer.len() as u64;
-            let expected = LinkError::TooLarge {
+            let expected = TransportError::TooLarge {
                 bytes,
                 is_whole: true,
                 limit: 100,
@@ -174,7 +174,7 @@ mod tests {
         assert!(
             matches!(
                 read,
-                Err(LinkError::TooLarge {
+                Err(TransportError::TooLarge {
                     is_whole: false,
                     limit: 100,
                     ..

@@ -39,7 +39,7 @@ impl Link {
 #[derive(Clone, Debug)]
 pub enum Outgoing {
     /// A message.
-    Message(Parcel),
+    Message(OutgoingMessage),
     /// The handshake is complete. From now on HTTP requests name this version, and the transport
     /// opens its general stream if it has one.
     Opened {
@@ -49,7 +49,7 @@ pub enum Outgoing {
     /// The response to this request is not needed any more.
     Abandon(Id),
     /// Cancels a stateless request: closes its stream, or sends `line` if it has none (V2-CANC-1).
-    Withdraw {
+    Cancel {
         /// The request.
         id: Id,
         /// The cancellation message.
@@ -59,18 +59,18 @@ pub enum Outgoing {
 
 /// A message and what a transport needs to send it.
 #[derive(Clone, Debug)]
-pub struct Parcel {
+pub struct OutgoingMessage {
     /// The message, on one line.
     pub line: String,
     /// Its kind.
-    pub kind: Kind,
+    pub kind: MessageKind,
     /// Additional headers, for transports with headers.
     pub headers: Vec<(String, String)>,
 }
 
 /// The kind of a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum MessageKind {
     /// A request, by its id.
     Request(Id),
     /// The request that opens a session, by its id.
@@ -97,16 +97,16 @@ pub enum Incoming {
         /// The request.
         id: Id,
         /// Why.
-        error: LinkError,
+        error: TransportError,
     },
     /// The connection is closed. Nothing follows.
-    Closed(LinkError),
+    Closed(TransportError),
 }
 
 /// Why a connection or a request failed. The variant says whether the server has acted.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum LinkError {
+pub enum TransportError {
     /// No connection could be opened; the server has received nothing.
     #[error("the server cannot be reached: {0}")]
     Unreachable(String),
@@ -114,7 +114,10 @@ pub enum LinkError {
     #[error("the server does not know the session any more")]
     SessionGone,
     /// The server rejected the message with an HTTP status; it has not acted.
-    #[error("the server responded with HTTP status {status}{}", shown(detail))]
+    #[error(
+        "the server responded with HTTP status {status}{}",
+        detail_suffix(detail)
+    )]
     Refused {
         /// The status.
         status: u16,
@@ -132,7 +135,7 @@ pub enum LinkError {
     #[error("the connection broke: {0}")]
     Broken(String),
     /// The server sent a message that exceeds the limit; its content is unknown.
-    #[error("the server sent a message of {} bytes, more than the limit of {limit}", sent(*bytes, *is_whole))]
+    #[error("the server sent a message of {} bytes, more than the limit of {limit}", byte_count(*bytes, *is_whole))]
     TooLarge {
         /// How many bytes were received.
         bytes: u64,
@@ -142,7 +145,7 @@ pub enum LinkError {
         limit: u64,
     },
     /// The server's process ended.
-    #[error("the server ended ({status}){}", shown(printed))]
+    #[error("the server ended ({status}){}", detail_suffix(printed))]
     Ended {
         /// Its exit status.
         status: String,
@@ -154,7 +157,7 @@ pub enum LinkError {
     Closed,
 }
 
-impl LinkError {
+impl TransportError {
     /// A short form for logs, without text from the server.
     pub(crate) fn brief(&self) -> String {
         match self {
@@ -172,7 +175,7 @@ impl LinkError {
     }
 
     /// Whether the server has certainly not acted on the message.
-    pub fn nothing_happened(&self) -> bool {
+    pub fn server_has_not_acted(&self) -> bool {
         matches!(
             self,
             Self::Unreachable(_) | Self::SessionGone | Self::Refused { .. } | Self::Redirected(_)
@@ -189,9 +192,9 @@ impl LinkError {
     }
 }
 
-impl Parcel {
+impl OutgoingMessage {
     /// A message without headers.
-    pub fn new(line: String, kind: Kind) -> Self {
+    pub fn new(line: String, kind: MessageKind) -> Self {
         Self {
             line,
             kind,
@@ -202,13 +205,15 @@ impl Parcel {
     /// The id, if it is a request.
     pub fn request(&self) -> Option<&Id> {
         match &self.kind {
-            Kind::Request(id) | Kind::Opening(id) | Kind::Stateless(id) => Some(id),
-            Kind::OneWay => None,
+            MessageKind::Request(id) | MessageKind::Opening(id) | MessageKind::Stateless(id) => {
+                Some(id)
+            }
+            MessageKind::OneWay => None,
         }
     }
 }
 
-fn sent(bytes: u64, is_whole: bool) -> String {
+fn byte_count(bytes: u64, is_whole: bool) -> String {
     if is_whole {
         bytes.to_string()
     } else {
@@ -217,7 +222,7 @@ fn sent(bytes: u64, is_whole: bool) -> String {
 }
 
 /// The parser limits for a message whose size the transport has checked.
-pub(crate) fn passed_on() -> Limits {
+pub(crate) fn limits_without_size() -> Limits {
     Limits {
         bytes: usize::MAX,
         ..Limits::default()
@@ -227,14 +232,14 @@ pub(crate) fn passed_on() -> Limits {
 /// The maximum size of a message with a payload of up to `payload` bytes: at least the default.
 pub(crate) fn message_bytes(payload: usize) -> usize {
     payload
-        .saturating_add(ENVELOPE)
+        .saturating_add(MAX_ENVELOPE_BYTES)
         .max(Limits::default().bytes)
 }
 
 /// The maximum size of a message without its payload.
-const ENVELOPE: usize = 64 << 10;
+const MAX_ENVELOPE_BYTES: usize = 64 << 10;
 
-fn shown(detail: &str) -> String {
+fn detail_suffix(detail: &str) -> String {
     if detail.is_empty() {
         String::new()
     } else {
@@ -243,4 +248,4 @@ fn shown(detail: &str) -> String {
 }
 
 /// The capacity of each queue, in messages.
-pub(crate) const QUEUE: usize = 1_024;
+pub(crate) const QUEUE_MESSAGES: usize = 1_024;

@@ -19,9 +19,9 @@ use crate::server::{
 };
 
 /// Serves on standard input and output until the input ends.
-pub async fn serve(front: Arc<McpServer>) -> io::Result<()> {
+pub async fn serve(server: Arc<McpServer>) -> io::Result<()> {
     serve_on(
-        front,
+        server,
         BufReader::new(tokio::io::stdin()),
         tokio::io::stdout(),
     )
@@ -31,11 +31,11 @@ pub async fn serve(front: Arc<McpServer>) -> io::Result<()> {
 /// Serves on any pair of pipes until the input ends. Tasks continue; calls without a task are
 /// cancelled.
 pub async fn serve_on(
-    front: Arc<McpServer>,
+    server: Arc<McpServer>,
     input: impl AsyncBufRead + Unpin,
     output: impl AsyncWrite + Unpin + Send + 'static,
 ) -> io::Result<()> {
-    serve_until(front, input, output, std::future::pending()).await
+    serve_until(server, input, output, std::future::pending()).await
 }
 
 /// Serves until the input ends or `closing` resolves.
@@ -43,12 +43,12 @@ pub async fn serve_on(
 /// When `closing` resolves, the peer gets [`notice::CLOSING`]. Requests that arrive until the peer
 /// closes its end are still answered, so that the peer knows which requests were received.
 pub async fn serve_until(
-    front: Arc<McpServer>,
+    server: Arc<McpServer>,
     input: impl AsyncBufRead + Unpin,
     output: impl AsyncWrite + Unpin + Send + 'static,
     closing: impl Future<Output = ()>,
 ) -> io::Result<()> {
-    let session = Session::new(front, SessionId::random(), local_owner());
+    let session = Session::new(server, SessionId::random(), local_owner());
     let pipe = session.streams.open(StreamKind::Stdio);
     let writing = tokio::spawn(write_lines(pipe.receiver, output));
     let mut handling = JoinSet::new();
@@ -59,7 +59,7 @@ pub async fn serve_until(
             () = closing => {
                 let closing = write::notification(notice::CLOSING, None);
                 session.streams.send(pipe.stream, closing);
-                let _ = tokio::time::timeout(LAST_REQUESTS, reading).await;
+                let _ = tokio::time::timeout(LAST_REQUESTS_TIMEOUT, reading).await;
                 None
             }
         }
@@ -68,7 +68,7 @@ pub async fn serve_until(
         Some(read) => read,
         None => {
             let answered = async { while handling.join_next().await.is_some() {} };
-            let _ = tokio::time::timeout(LAST_ANSWERS, answered).await;
+            let _ = tokio::time::timeout(LAST_RESPONSES_TIMEOUT, answered).await;
             Ok(())
         }
     };
@@ -115,11 +115,11 @@ async fn read_lines(
             Ok(Message::Request(request)) => {
                 let listens = request.method == v2::method::LISTEN;
                 match stdio_request_meta(&request) {
-                    Ok(Some(said)) => {
+                    Ok(Some(meta)) => {
                         let closing = closing.clone();
                         let closing =
                             Box::new(move || -> Closed { Box::pin(closed(closing.clone())) });
-                        let work = session.handle_modern(request, said, stream, closing);
+                        let work = session.handle_modern(request, meta, stream, closing);
                         if listens {
                             listening.spawn(work)
                         } else {
@@ -173,7 +173,7 @@ async fn write_lines(
 }
 
 /// How long to wait until the peer closes its end.
-const LAST_REQUESTS: Duration = Duration::from_millis(500);
+const LAST_REQUESTS_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// How long running requests may take when the server closes.
-const LAST_ANSWERS: Duration = Duration::from_secs(1);
+const LAST_RESPONSES_TIMEOUT: Duration = Duration::from_secs(1);

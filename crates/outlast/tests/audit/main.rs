@@ -1,10 +1,7 @@
-//! What is logged of the life of a task. Alone in its process: whether a place that logs is listened to is remembered
-//! for the whole process, and other tests listen to nothing.
+//! The audit log of tasks. This test has its own process, because tracing caches for the whole
+//! process whether a log statement is enabled, and other tests enable none.
 
-#![expect(
-    clippy::unwrap_used,
-    reason = "a test may stop where its stage is not as it should be"
-)]
+#![expect(clippy::unwrap_used, reason = "a test may panic if its setup fails")]
 
 #[expect(
     dead_code,
@@ -78,7 +75,7 @@ async fn create(client: &mut Client, tool: &str) -> String {
 }
 
 #[tokio::test(start_paused = true)]
-async fn every_step_in_the_life_of_a_task_is_logged_with_its_owner() {
+async fn every_status_of_a_task_is_logged_with_its_owner() {
     // V1-AUD-1, V1-AUD-2, V1-AUD-3, V1-CANC-7.
     let lines = Lines::default();
     let _collecting = tracing::subscriber::set_default(lines.clone());
@@ -111,7 +108,7 @@ async fn every_step_in_the_life_of_a_task_is_logged_with_its_owner() {
 }
 
 #[tokio::test]
-async fn every_step_of_a_task_that_we_follow_is_logged_with_its_server() {
+async fn every_status_of_a_followed_task_is_logged_with_its_server() {
     // V1-AUD-4, V1-AUD-5.
     let lines = Lines::default();
     let _collecting = tracing::subscriber::set_default(lines.clone());

@@ -5,12 +5,13 @@ use std::time::Duration;
 
 use outlast::client::{self, Client, ClientOptions, ReconnectPolicy, Target};
 use outlast::transport::child::ChildOptions;
-use outlast::transport::link::LinkError;
+use outlast::transport::link::TransportError;
 use outlast_testkit::eventually;
 
-use crate::stage::collector;
+use crate::harness::collector;
 
-/// A server in a few lines of shell: says hello, answers everything with an empty result.
+/// A server as a shell script: responds to `initialize`, and to everything else with an empty
+/// result.
 const SERVER: &str = r#"
 echo "starting" >&2
 while read -r line; do
@@ -25,19 +26,19 @@ done
 
 fn shell(script: &str) -> ChildOptions {
     let mut options = ChildOptions::new("sh").args(["-c", script]);
-    options.patience = Duration::from_millis(200);
+    options.grace_period = Duration::from_millis(200);
     options
 }
 
 #[tokio::test]
-async fn a_child_is_spoken_to_and_what_it_says_of_itself_is_heard() {
+async fn messages_and_output_of_a_child_arrive() {
     // V1-STDIO-4.
     let (heard, hear) = collector();
     let options = ChildOptions {
         on_output: Some(Arc::new(hear)),
         ..shell(SERVER)
     };
-    let client = Client::connect(Target::child(options), crate::stage::options())
+    let client = Client::connect(Target::child(options), crate::harness::options())
         .await
         .unwrap();
     client.ping().await.unwrap();
@@ -46,25 +47,25 @@ async fn a_child_is_spoken_to_and_what_it_says_of_itself_is_heard() {
 }
 
 #[tokio::test]
-async fn a_child_that_dies_says_how_and_what_it_said_last() {
-    let client = Client::connect(Target::child(shell(SERVER)), crate::stage::options())
+async fn the_end_of_a_child_reports_status_and_output() {
+    let client = Client::connect(Target::child(shell(SERVER)), crate::harness::options())
         .await
         .unwrap();
     let died = client.request("die", None).await;
-    let Err(client::Error::Transport(LinkError::Ended { status, printed })) = died else {
+    let Err(client::Error::Transport(TransportError::Ended { status, printed })) = died else {
         panic!("{died:?}");
     };
     assert!(
         status.contains('3') && printed.contains("dying"),
         "{status} {printed}"
     );
-    // One that never lived says it as well.
+    // A command that does not exist is reported, too.
     for script in [
         "echo 'no such luck' >&2; exit 7",
         "echo 'no such luck'; exit 7",
         r#"echo '{"level":"error","text":"no such luck"}'; exit 7"#,
     ] {
-        let failed = Client::connect(Target::child(shell(script)), crate::stage::options()).await;
+        let failed = Client::connect(Target::child(shell(script)), crate::harness::options()).await;
         let text = failed.err().unwrap().to_string();
         assert!(
             text.contains("no such luck") && text.contains('7'),
@@ -72,22 +73,22 @@ async fn a_child_that_dies_says_how_and_what_it_said_last() {
         );
     }
     let nothing = ChildOptions::new("/nonexistent/program");
-    let failed = Client::connect(Target::child(nothing), crate::stage::options()).await;
+    let failed = Client::connect(Target::child(nothing), crate::harness::options()).await;
     assert!(matches!(
         failed.err(),
-        Some(client::Error::Transport(LinkError::Unreachable(_)))
+        Some(client::Error::Transport(TransportError::Unreachable(_)))
     ));
 }
 
 #[tokio::test]
-async fn a_child_that_dies_is_started_again_if_that_is_wanted() {
+async fn a_child_that_ends_is_restarted_with_a_reconnect_policy() {
     let restart = ReconnectPolicy {
         first_delay: Duration::from_millis(1),
         ..ReconnectPolicy::default()
     };
     let options = ClientOptions {
         reconnect: Some(restart),
-        ..crate::stage::options()
+        ..crate::harness::options()
     };
     let client = Client::connect(Target::child(shell(SERVER)), options)
         .await
@@ -97,7 +98,7 @@ async fn a_child_that_dies_is_started_again_if_that_is_wanted() {
 }
 
 #[tokio::test]
-async fn a_child_that_does_not_want_to_leave_is_killed_with_all_it_started() {
+async fn a_child_that_does_not_exit_is_killed_with_its_group() {
     // V1-INIT-10.
     let folder = tempfile::tempdir().unwrap();
     let pids = folder.path().join("pids");
@@ -105,7 +106,7 @@ async fn a_child_that_does_not_want_to_leave_is_killed_with_all_it_started() {
         "trap '' TERM; (trap '' TERM; while :; do sleep 1; done) & echo $$ $! > {}; {SERVER} while :; do sleep 1; done",
         pids.display()
     );
-    let client = Client::connect(Target::child(shell(&script)), crate::stage::options())
+    let client = Client::connect(Target::child(shell(&script)), crate::harness::options())
         .await
         .unwrap();
     client.close().await;
@@ -116,7 +117,7 @@ async fn a_child_that_does_not_want_to_leave_is_killed_with_all_it_started() {
     drop(client);
 }
 
-/// A process that was killed is a zombie until its parent asks for it.
+/// A killed process is a zombie until its parent reaps it.
 fn lives(pid: &str) -> bool {
     let state = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     !state.is_empty() && !state.contains(") Z")

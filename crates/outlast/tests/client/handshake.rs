@@ -1,18 +1,18 @@
-//! How a conversation begins, and how it begins again.
+//! The handshake, and reconnection.
 
 use std::time::Duration;
 
 use outlast::client::{self, Client, ClientOptions, Generation, OutcomeError, ReconnectPolicy};
 use outlast::engine::Outcome;
-use outlast::transport::link::LinkError;
+use outlast::transport::link::TransportError;
 use serde_json::json;
 
-use crate::stage::{
-    Settles, capabilities, connected, connected_with, said, target, task, text, with_inbox,
+use crate::harness::{
+    Synchronize, capabilities, connected, connected_with, said, target, task, text, with_inbox,
 };
 
 #[tokio::test(start_paused = true)]
-async fn we_introduce_ourselves_with_what_the_host_accepts_and_nothing_else() {
+async fn the_client_declares_exactly_what_its_handler_accepts() {
     // V1-INIT-1, V1-INIT-2, V1-INIT-5, V1-CAP-4, S4-14, S4-34.
     let (_, options) = with_inbox();
     let (target, mut servers) = target();
@@ -29,8 +29,8 @@ async fn we_introduce_ourselves_with_what_the_host_accepts_and_nothing_else() {
     let known = client.server().await.unwrap();
     assert_eq!(&*known.name, "scripted");
     assert!(known.generation.supports_tool_tasks());
-    let (target, mut servers) = crate::stage::target();
-    let connecting = tokio::spawn(Client::connect(target, crate::stage::options()));
+    let (target, mut servers) = crate::harness::target();
+    let connecting = tokio::spawn(Client::connect(target, crate::harness::options()));
     let mut server = servers.next().await;
     let hello = server.welcome("2025-11-25", json!({})).await;
     connecting.await.unwrap().unwrap();
@@ -38,10 +38,10 @@ async fn we_introduce_ourselves_with_what_the_host_accepts_and_nothing_else() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_version_that_we_do_not_speak_ends_it() {
+async fn an_unsupported_version_ends_the_handshake() {
     // V1-INIT-4.
     let (target, mut servers) = target();
-    let connecting = tokio::spawn(Client::connect(target, crate::stage::options()));
+    let connecting = tokio::spawn(Client::connect(target, crate::harness::options()));
     let mut server = servers.next().await;
     let hello = server.asked("initialize").await;
     let result = json!({ "protocolVersion": "1999-01-01", "capabilities": {}, "serverInfo": {} });
@@ -58,7 +58,7 @@ async fn a_version_that_we_do_not_speak_ends_it() {
 async fn below_2025_11_25_there_are_no_tasks() {
     // V1-CAP-13.
     let (target, mut servers) = target();
-    let connecting = tokio::spawn(Client::connect(target, crate::stage::options()));
+    let connecting = tokio::spawn(Client::connect(target, crate::harness::options()));
     let mut server = servers.next().await;
     server.welcome("2025-06-18", capabilities()).await;
     let client = connecting.await.unwrap().unwrap();
@@ -66,17 +66,17 @@ async fn below_2025_11_25_there_are_no_tasks() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_never_answers_hangs_nobody() {
+async fn a_silent_server_causes_timeouts() {
     // V1-INIT-6, V1-INIT-8, V1-INIT-9.
     let (target, mut servers) = target();
-    let connecting = tokio::spawn(Client::connect(target, crate::stage::options()));
+    let connecting = tokio::spawn(Client::connect(target, crate::harness::options()));
     let mut server = servers.next().await;
     server.asked("initialize").await;
     assert!(matches!(
         connecting.await.unwrap(),
         Err(client::Error::TimedOut(_))
     ));
-    // Nothing else was said, and the handshake was not cancelled.
+    // Nothing else was sent, and the handshake was not cancelled.
     assert_eq!(server.log().len(), 1);
     assert!(server.gone().await.is_empty());
 
@@ -98,7 +98,7 @@ async fn a_server_that_never_answers_hangs_nobody() {
         call.await.unwrap(),
         Err(OutcomeError::Request(client::Error::TimedOut(_)))
     ));
-    let (client, mut server) = connected_with(crate::stage::options(), json!({})).await;
+    let (client, mut server) = connected_with(crate::harness::options(), json!({})).await;
     let call = client.call_tool("slow", None).await.unwrap();
     assert!(matches!(
         call.outcome().await,
@@ -109,12 +109,12 @@ async fn a_server_that_never_answers_hangs_nobody() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn progress_keeps_a_plain_call_alive_up_to_a_limit() {
+async fn progress_extends_a_call_without_a_task_up_to_a_limit() {
     // V1-INIT-9.
     let options = ClientOptions {
         idle_timeout: Duration::from_secs(60),
         call_timeout: Duration::from_secs(600),
-        ..crate::stage::options()
+        ..crate::harness::options()
     };
     let (client, mut server) = connected_with(options, json!({})).await;
     let call = client.call_tool("slow", None).await.unwrap();
@@ -140,7 +140,7 @@ async fn progress_keeps_a_plain_call_alive_up_to_a_limit() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_connection_that_is_lost_ends_what_is_under_way_and_says_why() {
+async fn a_lost_connection_fails_open_requests_with_the_reason() {
     let (client, mut server) = connected().await;
     let call = client.call_tool("slow", None);
     let call = tokio::spawn(async move { call.await.unwrap() });
@@ -151,7 +151,7 @@ async fn a_connection_that_is_lost_ends_what_is_under_way_and_says_why() {
     assert!(matches!(
         call.outcome().await,
         Err(OutcomeError::Lost {
-            why: client::Error::Transport(LinkError::Broken(_)),
+            why: client::Error::Transport(TransportError::Broken(_)),
             ..
         })
     ));
@@ -162,10 +162,10 @@ async fn a_connection_that_is_lost_ends_what_is_under_way_and_says_why() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_task_goes_on_over_a_connection_that_is_made_again() {
+async fn a_task_continues_after_a_reconnection() {
     let options = ClientOptions {
         reconnect: Some(ReconnectPolicy::default()),
-        ..crate::stage::options()
+        ..crate::harness::options()
     };
     let (target, mut servers) = target();
     let connecting = tokio::spawn(Client::connect(target, options));
@@ -197,7 +197,7 @@ async fn a_task_goes_on_over_a_connection_that_is_made_again() {
     assert_eq!(said(&call.outcome().await.unwrap()), "done");
     // V1-BASE-2: ids are not used twice.
     assert!(!used.contains(&fetch["id"]), "{used:?}");
-    // V1-CANC-1: a plain call that was in flight is not repeated, its outcome is unknown.
+    // V1-CANC-1: a call without a task that was in flight is not repeated; its outcome is unknown.
     let call = client.call_tool("plain", None);
     let call = tokio::spawn(async move { call.await.unwrap() });
     server.list(&[("plain", "forbidden")]).await;
@@ -206,13 +206,13 @@ async fn a_task_goes_on_over_a_connection_that_is_made_again() {
     drop(server);
     let settled = call.outcome().await;
     assert!(
-        matches!(&settled, Err(OutcomeError::Request(fault)) if !fault.nothing_happened()),
+        matches!(&settled, Err(OutcomeError::Request(fault)) if !fault.server_has_not_acted()),
         "{settled:?}"
     );
 }
 
 #[tokio::test(start_paused = true)]
-async fn strange_bytes_from_the_server_harm_nobody() {
+async fn malformed_bytes_from_the_server_are_tolerated() {
     let (client, mut server) = connected().await;
     for line in [
         &b"not json"[..],
@@ -226,8 +226,8 @@ async fn strange_bytes_from_the_server_harm_nobody() {
     ] {
         server.write_raw(line).await;
     }
-    client.ping_answered_by(&mut server).await;
-    // An answer that is none fails the request it names.
+    client.synchronize(&mut server).await;
+    // A malformed response fails its request.
     let pinging = {
         let client = client.clone();
         tokio::spawn(async move { client.ping().await })
@@ -239,12 +239,12 @@ async fn strange_bytes_from_the_server_harm_nobody() {
         pinging.await.unwrap(),
         Err(client::Error::Malformed(_))
     ));
-    client.ping_answered_by(&mut server).await;
+    client.synchronize(&mut server).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn closing_ends_the_conversation_for_everybody() {
-    let (client, mut server) = connected_with(crate::stage::options(), json!({})).await;
+async fn closing_fails_all_open_requests() {
+    let (client, mut server) = connected_with(crate::harness::options(), json!({})).await;
     let call = client.call_tool("slow", None).await.unwrap();
     client.close().await;
     server.gone().await;

@@ -5,34 +5,34 @@ use std::time::Duration;
 use outlast::client::{self, Client, ClientOptions, OutcomeError, ReceiverOptions, Target};
 use outlast::transport::http::{HttpOptions, Token, serve};
 use outlast::transport::http_client::HttpClientOptions;
-use outlast::transport::link::LinkError;
+use outlast::transport::link::TransportError;
 use outlast_testkit::mcp::{EventStream, ScriptedHttpServer, ScriptedRequest};
 use serde_json::json;
 
-use crate::front::{every_outcome, front};
-use crate::stage::{said, task, text, with_inbox};
+use crate::harness::{said, task, text, with_inbox};
+use crate::own_server::{every_outcome, server};
 
 async fn connected(wire: &mut ScriptedHttpServer) -> (Client, EventStream) {
     let target = Target::http(HttpClientOptions::new(&wire.url));
-    let connecting = tokio::spawn(Client::connect(target, crate::stage::options()));
+    let connecting = tokio::spawn(Client::connect(target, crate::harness::options()));
     let (listening, _) = wire.welcome(Some("s1")).await;
     (connecting.await.unwrap().unwrap(), listening.stream().await)
 }
 
 #[tokio::test]
-async fn our_own_server_over_http() {
-    let server = serve(front().await, HttpOptions::default()).await.unwrap();
+async fn every_outcome_of_our_server_over_http() {
+    let server = serve(server().await, HttpOptions::default()).await.unwrap();
     let url = server.url();
     every_outcome(Target::http(HttpClientOptions::new(url))).await;
 }
 
 #[tokio::test]
-async fn a_token_lets_us_in_and_another_does_not() {
+async fn only_the_right_token_is_accepted() {
     let options = HttpOptions {
         tokens: vec![Token::new("ann", "secret")],
         ..HttpOptions::default()
     };
-    let server = serve(front().await, options).await.unwrap();
+    let server = serve(server().await, options).await.unwrap();
     let target = HttpClientOptions::new(server.url());
     for (target, right) in [
         (target.clone().bearer("secret"), true),
@@ -41,17 +41,18 @@ async fn a_token_lets_us_in_and_another_does_not() {
     ] {
         let shown = format!("{target:?}");
         assert!(!shown.contains("secret"), "{shown}");
-        let connected = Client::connect(Target::http(target), crate::stage::options()).await;
+        let connected = Client::connect(Target::http(target), crate::harness::options()).await;
         match (connected, right) {
             (Ok(client), true) => client.ping().await.unwrap(),
-            (Err(client::Error::Transport(LinkError::Refused { status: 401, .. })), false) => {}
+            (Err(client::Error::Transport(TransportError::Refused { status: 401, .. })), false) => {
+            }
             (other, _) => panic!("{:?}", other.err()),
         }
     }
 }
 
 #[tokio::test]
-async fn every_request_carries_what_it_must() {
+async fn every_request_has_the_required_headers() {
     // V1-HTTP-4, V1-HTTP-5, V1-HTTP-10, V1-SESS-2, V1-SESS-6, V1-INPUT-5.
     let mut wire = ScriptedHttpServer::listen().await;
     let mut options = HttpClientOptions::new(&wire.url).bearer("secret");
@@ -79,7 +80,7 @@ async fn every_request_carries_what_it_must() {
     assert_eq!(ping.header("x-mine"), "yes");
     ping.reply(json!({})).await;
     pinging.await.unwrap().unwrap();
-    // A question on the listening stream is answered by a message of its own.
+    // A request on the general stream is answered by a separate POST.
     let ask = json!({ "jsonrpc": "2.0", "id": "q", "method": "elicitation/create", "params": { "message": "?", "requestedSchema": {} } });
     listening.send(&format!("data: {ask}\n\n")).await;
     inbox.decline(inbox.first().await.id).unwrap();
@@ -95,7 +96,7 @@ async fn every_request_carries_what_it_must() {
 }
 
 #[tokio::test]
-async fn a_session_that_is_gone_is_opened_anew_and_the_call_repeated() {
+async fn a_lost_session_is_reopened_and_the_call_repeated() {
     // V1-SESS-5.
     let mut wire = ScriptedHttpServer::listen().await;
     let (client, _listening) = connected(&mut wire).await;
@@ -116,8 +117,8 @@ async fn a_session_that_is_gone_is_opened_anew_and_the_call_repeated() {
 }
 
 #[tokio::test]
-async fn a_session_that_is_gone_under_a_call_that_runs_does_not_run_it_again() {
-    // BR-GEN-7: only the call whose own request was answered by 404 is repeated.
+async fn a_running_call_is_not_repeated_when_the_session_is_lost() {
+    // BR-GEN-7: only a call whose own request got 404 is repeated.
     let mut wire = ScriptedHttpServer::listen().await;
     let (client, _listening) = connected(&mut wire).await;
     let call = |tool: &'static str| {
@@ -144,7 +145,7 @@ async fn a_session_that_is_gone_under_a_call_that_runs_does_not_run_it_again() {
         matches!(
             lost,
             Err(OutcomeError::Request(client::Error::Transport(
-                LinkError::Broken(_)
+                TransportError::Broken(_)
             )))
         ),
         "{lost:?}"
@@ -152,7 +153,7 @@ async fn a_session_that_is_gone_under_a_call_that_runs_does_not_run_it_again() {
 }
 
 #[tokio::test]
-async fn what_a_server_says_to_coming_back_for_a_stream_does_not_run_a_call_again() {
+async fn a_failed_resumption_does_not_repeat_the_call() {
     // BR-GEN-7.
     let mut wire = ScriptedHttpServer::listen().await;
     let (client, _listening) = connected(&mut wire).await;
@@ -171,7 +172,7 @@ async fn what_a_server_says_to_coming_back_for_a_stream_does_not_run_a_call_agai
         matches!(
             lost,
             Err(OutcomeError::Request(client::Error::Transport(
-                LinkError::Broken(_)
+                TransportError::Broken(_)
             )))
         ),
         "{lost:?}"
@@ -200,7 +201,7 @@ async fn a_stream_that_breaks_is_resumed_where_it_broke() {
     let mut stream = again.stream().await;
     stream.send(&format!("id: e4\ndata: {answer}\n\n")).await;
     pinging.await.unwrap().unwrap();
-    // The listening stream comes back as well.
+    // The general stream is resumed, too.
     let mut listening = listening;
     listening.send("id: g7\nretry: 5\ndata:\n\n").await;
     drop(listening);
@@ -209,7 +210,7 @@ async fn a_stream_that_breaks_is_resumed_where_it_broke() {
 }
 
 #[tokio::test]
-async fn a_stream_that_ends_without_an_answer_fails_the_request() {
+async fn a_stream_without_a_response_fails_the_request() {
     let mut wire = ScriptedHttpServer::listen().await;
     let (client, _listening) = connected(&mut wire).await;
     let pinging = tokio::spawn(async move { client.ping().await });
@@ -217,16 +218,19 @@ async fn a_stream_that_ends_without_an_answer_fails_the_request() {
     drop(ping.stream().await);
     let failed = pinging.await.unwrap();
     assert!(
-        matches!(failed, Err(client::Error::Transport(LinkError::Broken(_)))),
+        matches!(
+            failed,
+            Err(client::Error::Transport(TransportError::Broken(_)))
+        ),
         "{failed:?}"
     );
 }
 
 #[tokio::test]
-async fn redirects_are_followed_within_the_origin_and_nowhere_else() {
+async fn redirects_are_followed_only_within_the_origin() {
     let mut wire = ScriptedHttpServer::listen().await;
     let target = Target::http(HttpClientOptions::new(&wire.url).bearer("secret"));
-    let connecting = tokio::spawn(Client::connect(target.clone(), crate::stage::options()));
+    let connecting = tokio::spawn(Client::connect(target.clone(), crate::harness::options()));
     let hello = wire.next("POST", "initialize").await;
     hello
         .raw("HTTP/1.1 307 X\r\nLocation: /other?x=1\r\nContent-Length: 0\r\n\r\n")
@@ -240,23 +244,26 @@ async fn redirects_are_followed_within_the_origin_and_nowhere_else() {
     let failed = connecting.await.unwrap().err().unwrap();
     assert_eq!(
         failed,
-        client::Error::Transport(LinkError::Redirected("http://127.0.0.2:9/mcp".into()))
+        client::Error::Transport(TransportError::Redirected("http://127.0.0.2:9/mcp".into()))
     );
-    // One that changes the method is not followed either.
-    let connecting = tokio::spawn(Client::connect(target, crate::stage::options()));
+    // A redirect that changes the method is not followed.
+    let connecting = tokio::spawn(Client::connect(target, crate::harness::options()));
     let hello = wire.next("POST", "initialize").await;
     hello
         .raw("HTTP/1.1 302 X\r\nLocation: /other\r\nContent-Length: 0\r\n\r\n")
         .await;
     let failed = connecting.await.unwrap().err().unwrap();
     assert!(
-        matches!(failed, client::Error::Transport(LinkError::Redirected(_))),
+        matches!(
+            failed,
+            client::Error::Transport(TransportError::Redirected(_))
+        ),
         "{failed}"
     );
 }
 
 #[tokio::test]
-async fn an_error_of_the_protocol_counts_whatever_the_status() {
+async fn a_json_rpc_error_counts_whatever_the_status() {
     // A2-30.
     let mut wire = ScriptedHttpServer::listen().await;
     let (client, _listening) = connected(&mut wire).await;
@@ -273,17 +280,17 @@ async fn an_error_of_the_protocol_counts_whatever_the_status() {
     look.json(400, "", r#"{"error":"nonsense"}"#).await;
     let failed = looking.await.unwrap();
     assert!(
-        matches!(&failed, Err(client::Error::Transport(LinkError::Refused { status: 400, detail, .. })) if detail.contains("nonsense")),
+        matches!(&failed, Err(client::Error::Transport(TransportError::Refused { status: 400, detail, .. })) if detail.contains("nonsense")),
         "{failed:?}"
     );
 }
 
 #[tokio::test]
-async fn a_server_without_a_stream_to_listen_to_is_polled() {
+async fn a_server_without_a_general_stream_is_polled() {
     // V1-HTTP-8, V1-NOTIF-2, S4-92.
     let mut wire = ScriptedHttpServer::listen().await;
     let target = Target::http(HttpClientOptions::new(&wire.url));
-    let connecting = tokio::spawn(Client::connect(target, crate::stage::options()));
+    let connecting = tokio::spawn(Client::connect(target, crate::harness::options()));
     let (listening, _) = wire.welcome(None).await;
     listening.plain(405).await;
     let client = connecting.await.unwrap().unwrap();
@@ -314,12 +321,12 @@ async fn a_server_without_a_stream_to_listen_to_is_polled() {
         .send(&format!("event: message\ndata: {answer}\n\n"))
         .await;
     assert_eq!(said(&calling.await.unwrap().unwrap()), "done");
-    // Without a session there is nothing to say goodbye to.
+    // Without a session there is no DELETE.
     client.close().await;
 }
 
 #[tokio::test]
-async fn what_cannot_be_reached_says_so() {
+async fn an_unreachable_server_is_reported() {
     for url in [
         "http://127.0.0.1:9/mcp",
         "ftp://127.0.0.1/mcp",
@@ -327,27 +334,30 @@ async fn what_cannot_be_reached_says_so() {
         "https://127.0.0.1:9/mcp",
     ] {
         let target = Target::http(HttpClientOptions::new(url));
-        let failed = Client::connect(target, crate::stage::options())
+        let failed = Client::connect(target, crate::harness::options())
             .await
             .err()
             .unwrap();
         assert!(
-            matches!(&failed, client::Error::Transport(LinkError::Unreachable(_))),
+            matches!(
+                &failed,
+                client::Error::Transport(TransportError::Unreachable(_))
+            ),
             "{failed}"
         );
-        assert!(failed.nothing_happened());
+        assert!(failed.server_has_not_acted());
     }
 }
 
 #[tokio::test]
-async fn nothing_is_asked_before_the_server_knows_that_we_listen() {
-    // V1-INPUT-5: a question that a server sends while nobody listens is lost with some.
+async fn no_request_is_sent_before_the_general_stream() {
+    // V1-INPUT-5: some servers lose an input request that is sent while no stream is open.
     let mut wire = ScriptedHttpServer::listen().await;
     let options = HttpClientOptions {
-        listen: Duration::from_secs(60),
+        listen_timeout: Duration::from_secs(60),
         ..HttpClientOptions::new(&wire.url)
     };
-    let connecting = Client::connect(Target::http(options), crate::stage::options());
+    let connecting = Client::connect(Target::http(options), crate::harness::options());
     let connecting = tokio::spawn(connecting);
     let (listening, _) = wire.welcome(Some("s1")).await;
     let client = connecting.await.unwrap().unwrap();
@@ -361,7 +371,7 @@ async fn nothing_is_asked_before_the_server_knows_that_we_listen() {
 }
 
 #[tokio::test]
-async fn a_status_that_cannot_be_told_harms_no_task() {
+async fn an_unsendable_status_does_not_affect_the_task() {
     // S0-69, S1-34.
     let mut wire = ScriptedHttpServer::listen().await;
     let (inbox, options) = with_inbox();
@@ -394,7 +404,7 @@ async fn a_status_that_cannot_be_told_harms_no_task() {
 
 #[tokio::test]
 async fn an_overloaded_server_loses_no_task_and_sets_the_pace() {
-    // A2-29, A2-30: `Retry-After` counts, also where the body is a JSON-RPC error.
+    // A2-29, A2-30: `Retry-After` counts, even if the body is a JSON-RPC error.
     let refuse = async |request: ScriptedRequest, status, headers: &str| {
         let error = json!({ "code": -32000, "message": "overloaded" });
         let body = json!({ "jsonrpc": "2.0", "id": request.body["id"], "error": error });
@@ -408,7 +418,7 @@ async fn an_overloaded_server_loses_no_task_and_sets_the_pace() {
     let tool =
         json!({ "name": "slow", "inputSchema": {}, "execution": { "taskSupport": "required" } });
     list.reply(json!({ "tools": [tool] })).await;
-    // The call itself is sent again: the server has not acted on it.
+    // The call is sent again, because the server has not acted on it.
     let asked = wire.next("POST", "tools/call").await;
     let sent = std::time::Instant::now();
     refuse(asked, 429, "Retry-After: 1\r\n").await;
@@ -426,7 +436,7 @@ async fn an_overloaded_server_loses_no_task_and_sets_the_pace() {
     let look = wire.next("POST", "tasks/get").await;
     assert!(sent.elapsed() >= Duration::from_secs(2));
     look.reply(task("completed", 100)).await;
-    // Nor is a refusal of `tasks/result` the outcome of the task.
+    // A rejection of `tasks/result` is not the outcome of the task.
     let fetch = wire.next("POST", "tasks/result").await;
     refuse(fetch, 503, "Retry-After: 1\r\n").await;
     let look = wire.next("POST", "tasks/get").await;
@@ -440,16 +450,16 @@ async fn an_overloaded_server_loses_no_task_and_sets_the_pace() {
 async fn an_event_that_does_not_end_fails_its_request() {
     let mut wire = ScriptedHttpServer::listen().await;
     let mut options = HttpClientOptions::new(&wire.url);
-    options.message_bytes = 10_000;
+    options.max_message_bytes = 10_000;
     let target = Target::http(options);
-    let connecting = tokio::spawn(Client::connect(target, crate::stage::options()));
+    let connecting = tokio::spawn(Client::connect(target, crate::harness::options()));
     let (listening, _) = wire.welcome(Some("s1")).await;
     let client = connecting.await.unwrap().unwrap();
     let _listening = listening.stream().await;
     let pinging = tokio::spawn(async move { client.ping().await });
     let mut stream = wire.next("POST", "ping").await.stream().await;
     stream.send("data: ").await;
-    // The stream stays open, and the line has no end.
+    // The stream stays open, and the line does not end.
     for _ in 0..100 {
         if !stream.try_send(&"x".repeat(10_000)).await {
             break;
@@ -460,7 +470,7 @@ async fn an_event_that_does_not_end_fails_its_request() {
     assert!(
         matches!(
             &failed,
-            Err(client::Error::Transport(LinkError::TooLarge {
+            Err(client::Error::Transport(TransportError::TooLarge {
                 is_whole: false,
                 limit: 10_000,
                 ..
@@ -471,12 +481,12 @@ async fn an_event_that_does_not_end_fails_its_request() {
 }
 
 #[tokio::test]
-async fn no_error_of_a_server_shows_our_session() {
+async fn no_error_shows_the_session_id() {
     // The id of a session gives access.
     const SESSION: &str = "9d1c6f0a-secret";
     let mut wire = ScriptedHttpServer::listen().await;
     let target = Target::http(HttpClientOptions::new(&wire.url));
-    let connecting = tokio::spawn(Client::connect(target, crate::stage::options()));
+    let connecting = tokio::spawn(Client::connect(target, crate::harness::options()));
     let (listening, _) = wire.welcome(Some(SESSION)).await;
     let _listening = listening.stream().await;
     let client = connecting.await.unwrap().unwrap();

@@ -1,24 +1,21 @@
-//! The client against servers that the test plays by hand, against our own, and against processes and sockets.
+//! The client with scripted servers, our own server, processes and sockets.
 
-#![expect(
-    clippy::unwrap_used,
-    reason = "a test may stop where its stage is not as it should be"
-)]
+#![expect(clippy::unwrap_used, reason = "a test may panic if its setup fails")]
 
-mod cancelling;
+mod cancellation;
 mod child;
-mod driven;
-mod front;
+mod driven_tasks;
+mod handler;
 mod handshake;
-mod host;
-mod hosted;
+mod harness;
+mod hosted_tasks;
 mod http;
 mod modern;
+mod own_server;
 mod probe;
 mod proxy;
 mod quirks;
 mod receiver;
 mod recovery;
 mod requestor;
-mod stage;
 mod tls;

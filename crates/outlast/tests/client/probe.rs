@@ -1,5 +1,5 @@
-//! A real server that makes tasks at our side: `examples/receiver_probe`, a process of its own, which records what it
-//! sent and heard (seed 001, S1-72 to S1-84).
+//! A real server that creates tasks at the client: `examples/receiver_probe` in its own process. It
+//! records what it sent and received (seed 001, S1-72 to S1-84).
 
 use std::path::Path;
 use std::time::Duration;
@@ -13,17 +13,17 @@ use outlast::transport::child::ChildOptions;
 use outlast_testkit::example;
 use serde_json::{Value, json};
 
-use crate::stage::{raw, with_inbox};
+use crate::harness::{raw, with_inbox};
 
 const SAMPLING: &str = "sampling/createMessage";
 const ELICITATION: &str = "elicitation/create";
 const RELATED: &str = "io.modelcontextprotocol/related-task";
 
-/// How long anything here may take.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// The time limit of a step.
+const STEP_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// A client that hosts tasks, and a person's inbox, connected to a probe.
-async fn probed(file: Option<&Path>) -> (Client, Inbox) {
+/// A client that hosts tasks, with an inbox, connected to a probe.
+async fn client_with_probe(file: Option<&Path>) -> (Client, Inbox) {
     let (inbox, options) = with_inbox();
     let receiver = ReceiverOptions {
         poll_interval_ms: 50,
@@ -49,12 +49,12 @@ async fn probe(client: &Client, arguments: Value) -> Execution {
     call.task(TaskPreference::Forbid).await.unwrap()
 }
 
-/// What the server recorded of one call.
+/// The server's record of one call.
 struct Record(Vec<Value>);
 
 impl Record {
     async fn of(call: Execution) -> Self {
-        let settled = tokio::time::timeout(PATIENCE, call.outcome()).await;
+        let settled = tokio::time::timeout(STEP_TIMEOUT, call.outcome()).await;
         let Outcome::Result(result) = settled.unwrap().unwrap() else {
             panic!("the probe has no result");
         };
@@ -63,7 +63,7 @@ impl Record {
         Self(record.unwrap_or_else(|| panic!("{result}")).clone())
     }
 
-    /// The answers to all requests of that method, in their order.
+    /// The responses to all requests of that method, in order.
     fn answers(&self, method: &str) -> Vec<&Value> {
         let sent = self.0.iter().map(|entry| &entry["sent"]);
         let sent = sent.filter(|request| request["method"] == method);
@@ -74,14 +74,14 @@ impl Record {
         sent.map(|request| heard(&request["id"])).collect()
     }
 
-    /// The answer to the only request of that method.
+    /// The response to the only request of that method.
     fn answer(&self, method: &str) -> &Value {
         let answers = self.answers(method);
         assert_eq!(answers.len(), 1, "{:?}", self.0);
         answers[0]
     }
 
-    /// The task as it was made: at once, and as the answer to the request (S1-75).
+    /// The created task, which is the immediate response to the request (S1-75).
     fn made(&self, method: &str) -> Value {
         assert_eq!(self.0[0]["sent"]["method"], method);
         let task = self.answer(method)["result"]["task"].clone();
@@ -90,7 +90,7 @@ impl Record {
         task
     }
 
-    /// The statuses that polls or, with `heard`, notifications showed, repetitions left out.
+    /// The statuses of polls, or of notifications, without repetitions.
     fn statuses(&self, of_notifications: bool) -> Vec<String> {
         let heard = self.0.iter().map(|entry| &entry["heard"]);
         let shown = heard.filter_map(|message| {
@@ -105,7 +105,7 @@ impl Record {
         shown
     }
 
-    /// How the task stands in the list in the end.
+    /// The last status of the task in the list.
     fn listed(&self) -> Vec<&str> {
         let tasks = self.answer("tasks/list")["result"]["tasks"].as_array();
         let tasks = tasks.unwrap().iter();
@@ -113,12 +113,12 @@ impl Record {
     }
 }
 
-/// Waits until the server has recorded such a thing.
+/// Waits until the server has recorded a matching line.
 async fn until(file: &Path, wanted: impl Fn(&Value) -> bool) {
     let recorded = async {
         loop {
             let record = std::fs::read_to_string(file).unwrap();
-            // The last line may be half written.
+            // The last line may be incomplete.
             let mut entries = record
                 .lines()
                 .filter_map(|line| serde_json::from_str(line).ok());
@@ -128,29 +128,29 @@ async fn until(file: &Path, wanted: impl Fn(&Value) -> bool) {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     };
-    tokio::time::timeout(PATIENCE, recorded).await.unwrap();
+    tokio::time::timeout(STEP_TIMEOUT, recorded).await.unwrap();
 }
 
-/// Waits until a question has left the inbox.
-async fn gone(inbox: &Inbox, id: InboxItemId) {
+/// Waits until an item has left the inbox.
+async fn until_removed(inbox: &Inbox, id: InboxItemId) {
     let waits = async {
         while inbox.item(id).is_some() {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };
-    tokio::time::timeout(PATIENCE, waits).await.unwrap();
+    tokio::time::timeout(STEP_TIMEOUT, waits).await.unwrap();
 }
 
 #[tokio::test]
-async fn a_server_makes_a_sampling_task_polls_it_and_fetches_what_the_person_answered() {
+async fn a_server_creates_polls_and_fetches_a_sampling_task() {
     // S0-7 to S0-11, S0-96, S1-72 to S1-78, S1-80, S1-83, V1-NOTIF-6.
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("record");
-    let (client, inbox) = probed(Some(&file)).await;
+    let (client, inbox) = client_with_probe(Some(&file)).await;
     let call = probe(&client, json!({ "request": SAMPLING, "ttl": 60_000 })).await;
     let item = inbox.first().await;
     assert_eq!(item.request.kind, InputKind::Sample);
-    // The person decides after the server has seen that somebody is asked.
+    // The user decides after the server has seen `input_required`.
     until(&file, |entry| {
         entry["heard"]["result"]["status"] == "input_required"
     })
@@ -177,9 +177,9 @@ async fn a_server_makes_a_sampling_task_polls_it_and_fetches_what_the_person_ans
 }
 
 #[tokio::test]
-async fn a_server_sees_every_way_a_person_can_answer_an_elicitation_task() {
+async fn a_server_gets_every_action_of_an_elicitation_task() {
     // S1-79, S1-60, S1-17, S1-51, V1-ELIC-7.
-    let (client, inbox) = probed(None).await;
+    let (client, inbox) = client_with_probe(None).await;
     for action in ["accept", "decline", "cancel"] {
         let call = probe(&client, json!({ "request": ELICITATION })).await;
         let item = inbox.first().await;
@@ -203,9 +203,9 @@ async fn a_server_sees_every_way_a_person_can_answer_an_elicitation_task() {
 }
 
 #[tokio::test]
-async fn a_server_sees_a_sampling_task_fail_that_the_person_refused_or_closed() {
+async fn a_declined_sampling_task_fails_for_its_server() {
     // S0-14, S0-17, S0-75, S1-50, V1-SAMP-4.
-    let (client, inbox) = probed(None).await;
+    let (client, inbox) = client_with_probe(None).await;
     for closed in [false, true] {
         let call = probe(&client, json!({ "request": SAMPLING })).await;
         let item = inbox.first().await;
@@ -226,9 +226,9 @@ async fn a_server_sees_a_sampling_task_fail_that_the_person_refused_or_closed() 
 }
 
 #[tokio::test]
-async fn a_server_cancels_its_task_and_the_question_is_taken_from_the_person() {
+async fn a_cancelled_task_leaves_the_inbox() {
     // S0-95, S1-43, S1-45, S1-69, S0-39.
-    let (client, inbox) = probed(None).await;
+    let (client, inbox) = client_with_probe(None).await;
     for request in [SAMPLING, ELICITATION] {
         let call = probe(&client, json!({ "request": request, "then": "cancel" })).await;
         let item = inbox.first().await;
@@ -244,15 +244,15 @@ async fn a_server_cancels_its_task_and_the_question_is_taken_from_the_person() {
         let looks = record.answers("tasks/get");
         assert_eq!(looks.last().unwrap()["result"]["status"], "cancelled");
         assert_eq!(record.statuses(true).last().unwrap(), "cancelled");
-        gone(&inbox, item.id).await;
+        until_removed(&inbox, item.id).await;
     }
     client.close().await;
 }
 
 #[tokio::test]
-async fn a_server_that_waits_is_told_when_its_task_expires() {
+async fn a_waiting_server_gets_the_expiry_error() {
     // S0-38, S0-66, S0-91, S1-19, S1-67.
-    let (client, inbox) = probed(None).await;
+    let (client, inbox) = client_with_probe(None).await;
     let arguments = json!({ "request": SAMPLING, "ttl": 300, "then": "wait" });
     let call = probe(&client, arguments).await;
     let item = inbox.first().await;
@@ -261,27 +261,27 @@ async fn a_server_that_waits_is_told_when_its_task_expires() {
     assert_eq!(record.answer("tasks/result")["error"]["code"], -32602);
     assert_eq!(record.answer("tasks/get")["error"]["code"], -32602);
     assert!(record.listed().is_empty());
-    // S1-45: a late answer finds nobody.
+    // S1-45: a late response has no recipient.
     assert!(inbox.decline(item.id).is_err());
     client.close().await;
 }
 
 #[tokio::test]
-async fn a_server_that_dies_takes_its_questions_with_it() {
+async fn input_requests_of_a_dead_server_leave_the_inbox() {
     // S1-11, S1-27, S1-58.
-    let (client, inbox) = probed(None).await;
+    let (client, inbox) = client_with_probe(None).await;
     let call = probe(&client, json!({ "request": SAMPLING, "then": "leave" })).await;
     let item = inbox.first().await;
     assert!(call.outcome().await.is_err());
-    gone(&inbox, item.id).await;
+    until_removed(&inbox, item.id).await;
 }
 
 #[tokio::test]
-async fn a_client_that_leaves_takes_the_question_from_its_person_and_ends_the_conversation() {
-    // S1-11, S1-58: also for a server that waits for a result just then.
+async fn closing_the_client_empties_the_inbox() {
+    // S1-11, S1-58: also for a server that is waiting for a result.
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("record");
-    let (client, inbox) = probed(Some(&file)).await;
+    let (client, inbox) = client_with_probe(Some(&file)).await;
     let arguments = json!({ "request": ELICITATION, "then": "wait" });
     let call = probe(&client, arguments).await;
     let item = inbox.first().await;
@@ -292,8 +292,8 @@ async fn a_client_that_leaves_takes_the_question_from_its_person_and_ends_the_co
 }
 
 #[tokio::test]
-async fn a_server_finds_no_tasks_declared_by_a_client_that_hosts_none() {
-    // S1-23, S1-84: the client advertises, the server only looks.
+async fn a_client_without_receiver_tasks_declares_none() {
+    // S1-23, S1-84: the client declares, the server only reads.
     let (_, options) = with_inbox();
     let client = connect(options, None).await;
     let call = probe(&client, json!({ "request": SAMPLING })).await;

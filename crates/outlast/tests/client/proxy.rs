@@ -1,6 +1,6 @@
-//! Servers that are reached through a proxy, which the environment names as it does for other programs.
+//! Connections through a proxy that the environment names.
 //!
-//! The environment belongs to a process, so the client runs in one of its own.
+//! The environment is global to a process, so the client runs in its own process.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -10,23 +10,23 @@ use std::time::Duration;
 
 use crate::tls::{self, AUTHORITY};
 
-/// A proxy that leads every connection to one server.
+/// A proxy that forwards every connection to one server.
 struct Proxy {
     url: String,
-    /// The first line of each connection that it has led on.
+    /// The first line of each forwarded connection.
     lines: Receiver<String>,
 }
 
 impl Proxy {
-    /// A proxy that lives as long as this process and leads to the server on `port`.
+    /// A proxy to the server on `port`. It runs until this process ends.
     fn before(port: u16) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
-        let (tell, lines) = mpsc::channel();
+        let (sender, lines) = mpsc::channel();
         std::thread::spawn(move || {
             for client in listener.incoming().map_while(Result::ok) {
-                let tell = tell.clone();
-                std::thread::spawn(move || lead(client, port, &tell));
+                let sender = sender.clone();
+                std::thread::spawn(move || forward(client, port, &sender));
             }
         });
         Self { url, lines }
@@ -34,12 +34,12 @@ impl Proxy {
 
     /// The first line of the next connection.
     fn line(&self) -> String {
-        self.lines.recv_timeout(PATIENCE).unwrap()
+        self.lines.recv_timeout(STEP_TIMEOUT).unwrap()
     }
 }
 
-/// Leads a connection to the server on `port`: as a tunnel if it asks for one, else as it is.
-fn lead(mut client: TcpStream, port: u16, tell: &Sender<String>) -> Option<()> {
+/// Forwards a connection to the server on `port`: as a tunnel after CONNECT, else unchanged.
+fn forward(mut client: TcpStream, port: u16, lines: &Sender<String>) -> Option<()> {
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") {
         let mut byte = [0];
@@ -54,7 +54,7 @@ fn lead(mut client: TcpStream, port: u16, tell: &Sender<String>) -> Option<()> {
     } else {
         server.write_all(&head).ok()?;
     }
-    tell.send(line).ok()?;
+    lines.send(line).ok()?;
     let (mut back, mut forth) = (server.try_clone().ok()?, client.try_clone().ok()?);
     std::thread::spawn(move || {
         let _ = std::io::copy(&mut back, &mut forth);
@@ -65,7 +65,7 @@ fn lead(mut client: TcpStream, port: u16, tell: &Sender<String>) -> Option<()> {
     Some(())
 }
 
-/// A server without TLS, which lives as long as this process: the port it listens on.
+/// A server without TLS, which runs until this process ends. Returns its port.
 fn plain_server() -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -77,8 +77,9 @@ fn plain_server() -> u16 {
     port
 }
 
-/// Speaks to the server at `url` in a process with these variables: whether that succeeded, and what was said.
-fn speak(url: &str, variables: &[(&str, &str)]) -> (bool, String) {
+/// Connects to `url` in a process with these variables. Returns whether it succeeded, and the
+/// output.
+fn connect_through(url: &str, variables: &[(&str, &str)]) -> (bool, String) {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--exact", "--ignored", "--nocapture", "proxy::a_client"]);
     for name in ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"] {
@@ -100,39 +101,39 @@ async fn a_client() {
         client.ping().await.unwrap();
         client.close().await;
     };
-    tokio::time::timeout(PATIENCE, work).await.unwrap();
+    tokio::time::timeout(STEP_TIMEOUT, work).await.unwrap();
 }
 
 #[test]
-fn a_proxy_of_the_environment_is_asked_for_what_is_behind_http() {
+fn http_goes_through_the_proxy_of_the_environment() {
     let proxy = Proxy::before(plain_server());
-    let (done, said) = speak("http://tools.test/mcp", &[("HTTP_PROXY", &proxy.url)]);
+    let (done, said) = connect_through("http://tools.test/mcp", &[("HTTP_PROXY", &proxy.url)]);
     assert!(done, "{said}");
     assert_eq!(proxy.line(), "POST http://tools.test/mcp HTTP/1.1");
 }
 
 #[test]
-fn a_proxy_of_the_environment_is_a_tunnel_to_what_is_behind_https() {
+fn https_goes_through_a_tunnel_of_the_proxy() {
     let proxy = Proxy::before(tls::listen("127.0.0.1"));
     let url = "https://tools.test/mcp";
-    let (done, said) = speak(url, &[("HTTPS_PROXY", &proxy.url)]);
+    let (done, said) = connect_through(url, &[("HTTPS_PROXY", &proxy.url)]);
     assert!(done, "{said}");
     assert_eq!(proxy.line(), "CONNECT tools.test:443 HTTP/1.1");
 }
 
 #[test]
-fn no_proxy_is_asked_for_a_server_that_is_excepted_or_on_this_machine() {
+fn excepted_and_local_servers_need_no_proxy() {
     let port = plain_server();
     let proxy = Proxy::before(port);
     let here = format!("http://localhost:{port}/mcp");
-    let (done, said) = speak(&here, &[("HTTP_PROXY", &proxy.url)]);
+    let (done, said) = connect_through(&here, &[("HTTP_PROXY", &proxy.url)]);
     assert!(done, "{said}");
-    // There is no such server: only the proxy could reach it.
+    // The server does not exist: only the proxy can reach it.
     let excepted = [("HTTP_PROXY", &*proxy.url), ("NO_PROXY", ".test")];
-    let (done, _) = speak("http://tools.test/mcp", &excepted);
+    let (done, _) = connect_through("http://tools.test/mcp", &excepted);
     assert!(!done);
     assert!(proxy.lines.try_recv().is_err());
 }
 
-/// How long anything may take.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// The time limit of a step.
+const STEP_TIMEOUT: Duration = Duration::from_secs(60);

@@ -1,13 +1,13 @@
-//! Servers as they are in the field (INTEROP, ambiguities A1).
+//! Quirks of real servers (INTEROP, ambiguities A1).
 
 use outlast::client::{OutcomeError, TaskPreference};
 use outlast::engine::Outcome;
 use serde_json::json;
 
-use crate::stage::{calling, connected, said, task, text};
+use crate::harness::{calling, connected, said, task, text};
 
 #[tokio::test(start_paused = true)]
-async fn a_result_that_is_refused_before_the_end_leads_back_to_polling() {
+async fn an_early_result_error_leads_back_to_polling() {
     // A1-3: FastMCP.
     let (_client, mut server, call) = calling().await;
     server.make_task("working", 100).await;
@@ -33,8 +33,8 @@ async fn a_result_that_is_refused_before_the_end_leads_back_to_polling() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_refusal_that_the_end_of_the_task_has_overtaken_is_not_its_outcome() {
-    // A1-3: FastMCP over HTTP, where notifications and answers come on different streams.
+async fn a_stale_result_error_is_not_the_outcome() {
+    // A1-3: FastMCP over HTTP, where notifications and responses arrive on different streams.
     let (_client, mut server, call) = calling().await;
     server.make_task("input_required", 60_000).await;
     let fetch = server.asked("tasks/result").await;
@@ -64,7 +64,7 @@ async fn a_cancellation_that_a_notification_confirms_first_is_confirmed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_creation_that_is_over_already_is_fetched_at_once() {
+async fn a_task_that_ends_at_creation_is_fetched_at_once() {
     let (_client, mut server, call) = calling().await;
     server.make_task("completed", 60_000).await;
     let fetch = server.asked("tasks/result").await;
@@ -74,7 +74,7 @@ async fn a_creation_that_is_over_already_is_fetched_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_tool_that_turns_out_to_want_a_task_gets_one() {
+async fn a_tool_that_requires_a_task_gets_one() {
     // A1-5: the TypeScript SDK says so in a result.
     let (client, mut server) = connected().await;
     let call = client.call_tool("slow", None).task(TaskPreference::Allow);
@@ -94,7 +94,7 @@ async fn a_tool_that_turns_out_to_want_a_task_gets_one() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_hollow_result_of_a_task_that_was_cancelled_elsewhere_is_seen_as_such() {
+async fn an_empty_result_of_a_cancelled_task_is_a_cancellation() {
     // A1-1: the Python SDK.
     let (_client, mut server, call) = calling().await;
     server.make_task("input_required", 100).await;
@@ -106,7 +106,7 @@ async fn a_hollow_result_of_a_task_that_was_cancelled_elsewhere_is_seen_as_such(
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_hollow_result_of_a_task_that_failed_is_an_error_with_its_message() {
+async fn an_empty_result_of_a_failed_task_is_an_error() {
     // A1-1: the Python SDK, when a tool raises.
     let (_client, mut server, call) = calling().await;
     server.make_task("working", 100).await;
@@ -124,7 +124,7 @@ async fn a_hollow_result_of_a_task_that_failed_is_an_error_with_its_message() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_wait_for_the_result_that_never_ends_is_given_up_and_polling_goes_on() {
+async fn an_endless_tasks_result_times_out_and_polling_continues() {
     // V1-INIT-9, A1-26.
     let (_client, mut server, call) = calling().await;
     server.make_task("input_required", 3_600_000).await;
@@ -139,7 +139,7 @@ async fn a_wait_for_the_result_that_never_ends_is_given_up_and_polling_goes_on()
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_stops_answering_loses_the_task_when_its_ttl_is_over() {
+async fn a_silent_server_loses_the_task_after_its_ttl() {
     let (_client, mut server, call) = calling().await;
     let made = tokio::time::Instant::now();
     server.make_task("working", 100).await;
@@ -154,7 +154,7 @@ async fn a_server_that_stops_answering_loses_the_task_when_its_ttl_is_over() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_failure_that_may_pass_does_not_lose_the_task() {
+async fn a_transient_error_does_not_lose_the_task() {
     // A1-15, A2-29: only -32602 says that the server does not know the task.
     let (_client, mut server, call) = calling().await;
     server.make_task("working", 100).await;
@@ -171,7 +171,7 @@ async fn a_failure_that_may_pass_does_not_lose_the_task() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn answers_that_make_no_sense_are_errors_and_no_panic() {
+async fn malformed_responses_are_errors_and_no_panic() {
     let (client, mut server, call) = calling().await;
     server.list(&[("slow", "optional")]).await;
     let asked = server.asked("tools/call").await;
@@ -208,7 +208,7 @@ async fn a_server_that_floods_requests_and_reads_nothing_does_not_stall_its_call
     let (_client, mut server, call) = calling().await;
     server.list(&[("slow", "forbidden")]).await;
     let asked = server.asked("tools/call").await;
-    // More answers than the pipe and the queue to it hold, and none of them is read.
+    // More responses than pipe and queue can hold, and none of them is read.
     for id in 0..5_000 {
         let id = format!("{id}-{}", "x".repeat(64));
         server.ask(&id, "roots/list", json!({})).await;

@@ -1,4 +1,4 @@
-//! Tasks that we host for a server (seeds 000 and 001).
+//! Tasks that the client hosts for a server (seeds 000 and 001).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,11 +10,11 @@ use outlast::client::{
 use outlast::engine::{InputKind, InputKinds};
 use serde_json::{Value, json};
 
-use crate::stage::{Server, connected_with, raw, target, with_inbox};
+use crate::harness::{Server, connected_with, raw, target, with_inbox};
 
 const STATUS: &str = "notifications/tasks/status";
 
-async fn hosting(receiver: ReceiverOptions) -> (Client, Server, Inbox) {
+async fn client_with_inbox(receiver: ReceiverOptions) -> (Client, Server, Inbox) {
     let (inbox, options) = with_inbox();
     let options = ClientOptions {
         receiver_tasks: Some(receiver),
@@ -33,8 +33,8 @@ fn form(task: Value) -> Value {
     json!({ "message": "Who?", "requestedSchema": {}, "task": task })
 }
 
-/// Asks for a task and returns it as it was made.
-async fn made(server: &mut Server, method: &str, params: Value) -> Value {
+/// Creates a task and returns the create result.
+async fn create_task(server: &mut Server, method: &str, params: Value) -> Value {
     server.ask("make", method, params).await;
     let answer = server.answer("make").await;
     let task = answer["result"]["task"].clone();
@@ -54,7 +54,7 @@ fn named(task: &Value) -> Value {
 }
 
 #[tokio::test]
-async fn what_is_hosted_is_declared_and_only_what_can_be_asked() {
+async fn only_accepted_kinds_are_declared_for_tasks() {
     // S0-25, S0-26, S0-84, S0-85, S1-23, S1-24, S1-46.
     for (kinds, requests) in [
         (
@@ -69,7 +69,7 @@ async fn what_is_hosted_is_declared_and_only_what_can_be_asked() {
         let options = ClientOptions {
             handler: Arc::new(Inbox::new(kinds)),
             receiver_tasks: Some(ReceiverOptions::default()),
-            ..crate::stage::options()
+            ..crate::harness::options()
         };
         let (target, mut servers) = target();
         let connecting = tokio::spawn(Client::connect(target, options));
@@ -85,10 +85,11 @@ async fn what_is_hosted_is_declared_and_only_what_can_be_asked() {
 }
 
 #[tokio::test]
-async fn a_sampling_task_is_made_at_once_waits_for_its_person_and_ends_with_the_answer() {
-    // S0-4, S0-7 to S0-11, S0-24, S0-29 to S0-33, S0-72, S1-14 to S1-18, S1-20, S1-75 to S1-78, S0-92 to S0-94.
-    let (_client, mut server, inbox) = hosting(ReceiverOptions::default()).await;
-    let task = made(
+async fn a_sampling_task_waits_for_the_user_and_ends_with_the_response() {
+    // S0-4, S0-7 to S0-11, S0-24, S0-29 to S0-33, S0-72, S1-14 to S1-18, S1-20, S1-75 to S1-78,
+    // S0-92 to S0-94.
+    let (_client, mut server, inbox) = client_with_inbox(ReceiverOptions::default()).await;
+    let task = create_task(
         &mut server,
         "sampling/createMessage",
         sample(json!({ "ttl": 8_000 })),
@@ -105,7 +106,7 @@ async fn a_sampling_task_is_made_at_once_waits_for_its_person_and_ends_with_the_
     assert_eq!(told["params"]["taskId"], task["taskId"]);
     let looked = call(&mut server, "tasks/get", named(&task)).await;
     assert_eq!(looked["result"]["status"], "input_required");
-    // S1-16: the same inbox, and nothing of the task in the question.
+    // S1-16: the same inbox, and no task data in the request.
     let item = inbox.first().await;
     assert_eq!(item.request.kind, InputKind::Sample);
     assert!(
@@ -128,7 +129,7 @@ async fn a_sampling_task_is_made_at_once_waits_for_its_person_and_ends_with_the_
     loop {
         let told = server.told(STATUS).await;
         if told["params"]["status"] == "completed" {
-            // S0-52: the message is not that of an earlier status.
+            // S0-52: the message of an earlier status is gone.
             assert_eq!(told["params"].get("statusMessage"), None);
             break;
         }
@@ -141,15 +142,15 @@ async fn a_sampling_task_is_made_at_once_waits_for_its_person_and_ends_with_the_
 }
 
 #[tokio::test]
-async fn a_refusal_ends_the_task_by_the_kind_of_the_question() {
+async fn a_declined_request_ends_the_task_by_its_kind() {
     // S0-17, S1-60, S1-79, S0-75, DESIGN 15.
     for on_decline in [OnDecline::Completes, OnDecline::Fails] {
         let options = ReceiverOptions {
             on_decline,
             ..ReceiverOptions::default()
         };
-        let (_client, mut server, inbox) = hosting(options).await;
-        let task = made(&mut server, "elicitation/create", form(json!({}))).await;
+        let (_client, mut server, inbox) = client_with_inbox(options).await;
+        let task = create_task(&mut server, "elicitation/create", form(json!({}))).await;
         inbox.decline(inbox.first().await.id).unwrap();
         let result = call(&mut server, "tasks/result", named(&task)).await;
         let looked = call(&mut server, "tasks/get", named(&task)).await;
@@ -160,7 +161,7 @@ async fn a_refusal_ends_the_task_by_the_kind_of_the_question() {
             assert_eq!(result["error"]["code"], -1);
             assert_eq!(looked["result"]["status"], "failed");
         }
-        let task = made(&mut server, "sampling/createMessage", sample(json!({}))).await;
+        let task = create_task(&mut server, "sampling/createMessage", sample(json!({}))).await;
         inbox.decline(inbox.first().await.id).unwrap();
         let result = call(&mut server, "tasks/result", named(&task)).await;
         // V1-RES-13, S0-53.
@@ -178,10 +179,10 @@ async fn a_refusal_ends_the_task_by_the_kind_of_the_question() {
 }
 
 #[tokio::test]
-async fn a_cancelled_task_dismisses_its_question_and_stays_cancelled() {
+async fn a_cancelled_task_dismisses_its_request_and_stays_cancelled() {
     // S0-35, S0-39, S0-59 to S0-64, S0-89, S0-90, S0-95, S1-45.
-    let (_client, mut server, inbox) = hosting(ReceiverOptions::default()).await;
-    let task = made(&mut server, "elicitation/create", form(json!({}))).await;
+    let (_client, mut server, inbox) = client_with_inbox(ReceiverOptions::default()).await;
+    let task = create_task(&mut server, "elicitation/create", form(json!({}))).await;
     let item = inbox.first().await;
     let mut news = inbox.events();
     server.ask("wait", "tasks/result", named(&task)).await;
@@ -193,7 +194,7 @@ async fn a_cancelled_task_dismisses_its_question_and_stays_cancelled() {
     );
     assert_eq!(server.answer("wait").await["error"]["code"], -32603);
     while news.recv().await != Ok(InboxEvent::Removed(item.id)) {}
-    // S1-49: a late answer changes nothing.
+    // S1-49: a late response changes nothing.
     assert!(inbox.decline(item.id).is_err());
     assert_eq!(
         call(&mut server, "tasks/cancel", named(&task)).await["error"]["code"],
@@ -207,9 +208,9 @@ async fn a_cancelled_task_dismisses_its_question_and_stays_cancelled() {
 }
 
 #[tokio::test]
-async fn what_is_not_there_is_not_found() {
+async fn an_unknown_task_is_not_found() {
     // S0-54, S0-55, S1-54, V1-ERR-1, V1-ERR-2, V1-META-3.
-    let (_client, mut server, _inbox) = hosting(ReceiverOptions::default()).await;
+    let (_client, mut server, _inbox) = client_with_inbox(ReceiverOptions::default()).await;
     for method in ["tasks/get", "tasks/result", "tasks/cancel"] {
         for params in [json!({ "taskId": "x" }), json!({ "taskId": 7 }), json!({})] {
             assert_eq!(
@@ -228,16 +229,16 @@ async fn what_is_not_there_is_not_found() {
 }
 
 #[tokio::test]
-async fn tasks_are_listed_on_pages_and_ids_are_never_the_same() {
+async fn tasks_are_listed_on_pages_with_unique_ids() {
     // S0-28, S0-34, S0-86, S0-82, V1-LIST-2, V1-RM-1.
     let options = ReceiverOptions {
         max_open_tasks: 1_000,
         ..ReceiverOptions::default()
     };
-    let (_client, mut server, _inbox) = hosting(options).await;
+    let (_client, mut server, _inbox) = client_with_inbox(options).await;
     let mut made_ids = std::collections::BTreeSet::new();
     for _ in 0..1_000 {
-        let task = made(&mut server, "elicitation/create", form(json!({}))).await;
+        let task = create_task(&mut server, "elicitation/create", form(json!({}))).await;
         made_ids.insert(task["taskId"].as_str().unwrap().to_owned());
     }
     assert_eq!(made_ids.len(), 1_000);
@@ -261,15 +262,15 @@ async fn tasks_are_listed_on_pages_and_ids_are_never_the_same() {
 }
 
 #[tokio::test]
-async fn an_expired_task_is_gone_and_whoever_waited_is_told() {
+async fn an_expired_task_is_gone_and_waiting_requests_fail() {
     // S0-38, S0-66, S0-91, S1-19, S1-25, S1-67, A1-23.
     let chosen = ReceiverTtl::Chosen(Arc::new(|| 150));
     let options = ReceiverOptions {
         ttl: chosen,
         ..ReceiverOptions::default()
     };
-    let (_client, mut server, inbox) = hosting(options).await;
-    let task = made(
+    let (_client, mut server, inbox) = client_with_inbox(options).await;
+    let task = create_task(
         &mut server,
         "elicitation/create",
         form(json!({ "ttl": null })),
@@ -285,8 +286,8 @@ async fn an_expired_task_is_gone_and_whoever_waited_is_told() {
         call(&mut server, "tasks/get", named(&task)).await["error"]["code"],
         -32602
     );
-    // S1-44: so is one that was cancelled.
-    let task = made(&mut server, "elicitation/create", form(json!({}))).await;
+    // S1-44: a cancelled task expires, too.
+    let task = create_task(&mut server, "elicitation/create", form(json!({}))).await;
     call(&mut server, "tasks/cancel", named(&task)).await;
     let expires = async {
         while call(&mut server, "tasks/get", named(&task)).await["error"]["code"] != -32602 {
@@ -296,8 +297,8 @@ async fn an_expired_task_is_gone_and_whoever_waited_is_told() {
     tokio::time::timeout(Duration::from_secs(60), expires)
         .await
         .unwrap();
-    // S0-47: a wish is granted up to the limit.
-    let task = made(
+    // S0-47: a requested TTL is granted up to the limit.
+    let task = create_task(
         &mut server,
         "elicitation/create",
         form(json!({ "ttl": 1e15 })),
@@ -307,11 +308,11 @@ async fn an_expired_task_is_gone_and_whoever_waited_is_told() {
 }
 
 #[tokio::test]
-async fn no_server_reaches_the_tasks_of_another_and_the_end_of_a_connection_ends_its_own() {
+async fn tasks_belong_to_their_connection() {
     // S0-19, S0-41, S1-11, S1-27, S1-58.
-    let (_one, mut first, inbox) = hosting(ReceiverOptions::default()).await;
-    let (_two, mut second, _) = hosting(ReceiverOptions::default()).await;
-    let task = made(&mut first, "elicitation/create", form(json!({}))).await;
+    let (_one, mut first, inbox) = client_with_inbox(ReceiverOptions::default()).await;
+    let (_two, mut second, _) = client_with_inbox(ReceiverOptions::default()).await;
+    let task = create_task(&mut first, "elicitation/create", form(json!({}))).await;
     let item = inbox.first().await;
     for method in ["tasks/get", "tasks/result", "tasks/cancel"] {
         assert_eq!(
@@ -329,14 +330,14 @@ async fn no_server_reaches_the_tasks_of_another_and_the_end_of_a_connection_ends
 }
 
 #[tokio::test]
-async fn a_task_can_stay_working_while_its_person_is_asked() {
+async fn a_task_can_stay_working_while_it_waits_for_the_user() {
     // S0-13, A1-13.
     let options = ReceiverOptions {
         status_while_waiting: WaitingStatus::Working,
         ..ReceiverOptions::default()
     };
-    let (_client, mut server, inbox) = hosting(options).await;
-    let task = made(&mut server, "sampling/createMessage", sample(json!({}))).await;
+    let (_client, mut server, inbox) = client_with_inbox(options).await;
+    let task = create_task(&mut server, "sampling/createMessage", sample(json!({}))).await;
     let told = server.told(STATUS).await;
     assert_eq!(told["params"]["status"], "working");
     assert_eq!(told["params"]["statusMessage"], "Awaiting user approval");
@@ -348,9 +349,9 @@ async fn a_task_can_stay_working_while_its_person_is_asked() {
 }
 
 #[tokio::test]
-async fn without_a_wish_nothing_changes() {
+async fn a_request_without_a_task_is_handled_as_before() {
     // S1-13, S0-21, S0-22.
-    let (_client, mut server, inbox) = hosting(ReceiverOptions::default()).await;
+    let (_client, mut server, inbox) = client_with_inbox(ReceiverOptions::default()).await;
     server
         .ask("q", "elicitation/create", form(Value::Null))
         .await;

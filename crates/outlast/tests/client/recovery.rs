@@ -1,4 +1,4 @@
-//! A task is found again in another life of the program.
+//! Tasks that are resumed after a restart of the client.
 
 use std::sync::Arc;
 
@@ -8,19 +8,19 @@ use outlast::client::{
 use outlast::engine::{MemoryStore, Store};
 use serde_json::json;
 
-use crate::stage::{capabilities, raw, said, target, task, text};
+use crate::harness::{capabilities, raw, said, target, task, text};
 
 fn options(store: &Arc<dyn Store>) -> (ReferenceStore, ClientOptions) {
     let references = ReferenceStore::new(store.clone());
     let options = ClientOptions {
         references: Some(references.clone()),
-        ..crate::stage::options()
+        ..crate::harness::options()
     };
     (references, options)
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_task_that_was_left_by_a_crash_is_resumed_from_its_stored_reference() {
+async fn a_task_is_resumed_from_its_reference_after_a_crash() {
     let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
     let (references, first_life) = options(&store);
     let (target, mut servers) = target();
@@ -34,7 +34,7 @@ async fn a_task_that_was_left_by_a_crash_is_resumed_from_its_stored_reference() 
     let call = tokio::spawn(async move { call.await.unwrap() });
     server.make_task("working", 100).await;
     let call = call.await.unwrap();
-    // Whoever knows of the task finds it stored.
+    // The reference is stored before the task is reported.
     assert_eq!(call.task().await.as_deref(), Some("t1"));
     let stored = references.all(Some("test")).await.unwrap();
     assert_eq!(stored.len(), 1);
@@ -44,7 +44,7 @@ async fn a_task_that_was_left_by_a_crash_is_resumed_from_its_stored_reference() 
     );
     assert_eq!(stored[0].arguments, Some(raw(json!({ "n": 1 }))));
     assert!(references.all(Some("elsewhere")).await.unwrap().is_empty());
-    // One owner at a time.
+    // Only one execution can follow a task.
     assert_eq!(
         client.resume(stored[0].clone()).unwrap_err(),
         ReferenceInUse("t1".into())
@@ -58,7 +58,7 @@ async fn a_task_that_was_left_by_a_crash_is_resumed_from_its_stored_reference() 
     let client = connecting.await.unwrap().unwrap();
     let stored = references.all(None).await.unwrap().remove(0);
     let call = client.resume(stored.clone()).unwrap();
-    // It looks at once: what is known is old.
+    // It polls at once, because the stored status is old.
     let look = server.asked("tasks/get").await;
     server.reply(&look, task("completed", 100)).await;
     let fetch = server.asked("tasks/result").await;
@@ -68,7 +68,7 @@ async fn a_task_that_was_left_by_a_crash_is_resumed_from_its_stored_reference() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_reference_is_free_again_when_its_execution_was_left() {
+async fn a_reference_is_free_after_its_execution_is_dropped() {
     let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
     let (references, life) = options(&store);
     let (target, mut servers) = target();
@@ -90,7 +90,7 @@ async fn a_reference_is_free_again_when_its_execution_was_left() {
     {}
     let stored = references.all(None).await.unwrap().remove(0);
     let call = client.resume(stored).unwrap();
-    // Lost tasks keep their reference: there may be something to come back for.
+    // A lost task keeps its reference, because the server may return.
     for _ in 0..4 {
         let look = server.asked("tasks/get").await;
         server.refuse(&look, -32602, "not found").await;
@@ -103,14 +103,14 @@ async fn a_reference_is_free_again_when_its_execution_was_left() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_id_is_its_servers_own() {
+async fn task_ids_of_two_servers_do_not_collide() {
     // S4-35.
     let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
     let (_, options) = options(&store);
-    let (client, mut server) = crate::stage::connected_with(options, capabilities()).await;
+    let (client, mut server) = crate::harness::connected_with(options, capabilities()).await;
     let here = TaskReference::known_by_id("here", "t1");
     let _first = client.resume(here.clone()).unwrap();
-    // It looks when its reference is kept.
+    // It polls after its reference is stored.
     server.asked("tasks/get").await;
     assert!(client.resume(here).is_err());
     let there = TaskReference::known_by_id("there", "t1");

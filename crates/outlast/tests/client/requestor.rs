@@ -1,4 +1,4 @@
-//! Tasks at a server: made, looked at, fetched, cancelled (rows of the requestor in V1 and seed 004).
+//! Tasks at a server: created, polled, fetched, cancelled (requestor rows of V1, and seed 004).
 
 use std::time::Duration;
 
@@ -8,8 +8,8 @@ use outlast::wire::Status;
 use serde_json::json;
 use tokio::time::Instant;
 
-use crate::stage::{
-    Settles, calling, capabilities, connected, connected_with, raw, said, task, text,
+use crate::harness::{
+    Synchronize, calling, capabilities, connected, connected_with, raw, said, task, text,
 };
 
 const MS: fn(u64) -> Duration = Duration::from_millis;
@@ -31,7 +31,7 @@ async fn a_task_is_polled_at_the_servers_pace_and_its_result_fetched() {
         .await;
     let call = call.await.unwrap();
     assert_eq!(call.task().await.as_deref(), Some("t1"));
-    // The interval is read again from every answer.
+    // Every response can change the interval.
     let made = Instant::now();
     for interval in [500, 1_500, 100, 100] {
         let look = server.asked("tasks/get").await;
@@ -54,7 +54,7 @@ async fn a_task_is_polled_at_the_servers_pace_and_its_result_fetched() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn without_an_interval_it_is_five_seconds_and_never_under_a_tenth() {
+async fn the_poll_interval_is_five_seconds_by_default_and_never_below_100_ms() {
     // S4-37.
     let (_client, mut server, call) = calling().await;
     server.list(&[("slow", "required")]).await;
@@ -71,7 +71,7 @@ async fn without_an_interval_it_is_five_seconds_and_never_under_a_tenth() {
     server.reply(&look, task("working", 1)).await;
     server.asked("tasks/get").await;
     assert_eq!((Instant::now() - made).as_millis(), 5_100);
-    // The next look waits for the answer to the last.
+    // The next poll waits for the response to the last one.
     server.silence(MS(5_000)).await;
 }
 
@@ -91,7 +91,7 @@ async fn a_terminal_notification_is_followed_by_the_result_at_once() {
         .await;
     let fetch = server.asked("tasks/result").await;
     assert_eq!(Instant::now(), made);
-    // V1-NOTIF-7: what has ended stays so.
+    // V1-NOTIF-7: a terminal status does not change.
     server
         .notify("notifications/tasks/status", task("working", 60_000))
         .await;
@@ -102,7 +102,7 @@ async fn a_terminal_notification_is_followed_by_the_result_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn other_notifications_postpone_the_next_look_and_none_replaces_it() {
+async fn other_notifications_postpone_the_next_poll_but_never_replace_it() {
     // S4-24, V1-NOTIF-4.
     let (_client, mut server, call) = calling().await;
     server.make_task("working", 1_000).await;
@@ -120,7 +120,7 @@ async fn other_notifications_postpone_the_next_look_and_none_replaces_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_notification_that_comes_before_the_creation_is_kept() {
+async fn a_notification_before_the_create_result_is_kept() {
     // A1-27.
     let (_client, mut server, call) = calling().await;
     server.list(&[("slow", "optional")]).await;
@@ -167,7 +167,7 @@ async fn the_payload_of_a_failed_task_is_fetched() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_result_is_fetched_when_input_is_required_and_looks_go_on() {
+async fn tasks_result_is_sent_when_input_is_required_and_polling_continues() {
     // S4-21, V1-INPUT-3, V1-RES-9.
     let (_client, mut server, call) = calling().await;
     server.make_task("working", 100).await;
@@ -185,7 +185,7 @@ async fn the_result_is_fetched_when_input_is_required_and_looks_go_on() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn progress_is_heard_from_the_call_to_the_end_of_the_task() {
+async fn progress_arrives_until_the_end_of_the_task() {
     // S4-26, V1-PROG-3, A1-21.
     let (client, mut server, call) = calling().await;
     let asked = server.make_task("working", 60_000).await;
@@ -210,7 +210,7 @@ async fn progress_is_heard_from_the_call_to_the_end_of_the_task() {
             }
         }
     }
-    // Somebody else's token, and nonsense, are ignored.
+    // Unknown tokens and malformed progress are ignored.
     server
         .notify(
             "notifications/progress",
@@ -220,12 +220,12 @@ async fn progress_is_heard_from_the_call_to_the_end_of_the_task() {
     server
         .notify("notifications/progress", json!({ "progress": 9 }))
         .await;
-    client.ping_answered_by(&mut server).await;
+    client.synchronize(&mut server).await;
     assert_eq!(call.status().progress.unwrap().progress, 2.0);
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_text_for_the_model_is_shown() {
+async fn the_immediate_response_is_available() {
     // S4-50, V1-CREATE-11.
     let (_client, mut server, call) = calling().await;
     server.list(&[("slow", "optional")]).await;
@@ -246,7 +246,7 @@ async fn the_text_for_the_model_is_shown() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_plain_result_to_an_augmented_call_is_the_result() {
+async fn a_direct_result_to_a_call_with_a_task_is_the_result() {
     // A1-6, S4-49.
     let (client, mut server, call) = calling().await;
     server.list(&[("slow", "optional")]).await;
@@ -255,7 +255,7 @@ async fn a_plain_result_to_an_augmented_call_is_the_result() {
     let call = call.await.unwrap();
     assert_eq!(said(&call.outcome().await.unwrap()), "at once");
     assert_eq!(call.task().await, None);
-    // Not repeated after an error either.
+    // A call is not repeated after an error.
     let call = client.call_tool("slow", None).await.unwrap();
     let asked = server.asked("tools/call").await;
     server
@@ -266,7 +266,7 @@ async fn a_plain_result_to_an_augmented_call_is_the_result() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_is_augmented_only_where_server_and_tool_allow_it() {
+async fn a_task_is_requested_only_if_server_and_tool_allow_it() {
     // V1-CAP-5, V1-CAP-6, V1-TOOL-1, V1-TOOL-2, V1-TOOL-10, S4-45, S4-46, S4-47.
     let (client, mut server) = connected().await;
     let calling = {
@@ -300,7 +300,7 @@ async fn a_call_is_augmented_only_where_server_and_tool_allow_it() {
     assert_eq!(refused.unwrap_err(), CallError::TaskRequired("must".into()));
 
     let (client, mut server) =
-        connected_with(crate::stage::options(), json!({ "tools": {} })).await;
+        connected_with(crate::harness::options(), json!({ "tools": {} })).await;
     let refused = client
         .call_tool("slow", None)
         .task(TaskPreference::Require)
@@ -343,18 +343,18 @@ async fn the_list_of_tools_is_read_again_when_it_has_changed() {
     server
         .notify("notifications/tools/list_changed", json!({}))
         .await;
-    client.ping_answered_by(&mut server).await;
+    client.synchronize(&mut server).await;
     let tools = {
         let client = client.clone();
         tokio::spawn(async move { client.tools().await })
     };
     server.list(&[("c", "optional")]).await;
     assert_eq!(tools.await.unwrap().unwrap().len(), 1);
-    // A list that leads in circles is not followed.
+    // A list with a cycle of cursors is not followed.
     server
         .notify("notifications/tools/list_changed", json!({}))
         .await;
-    client.ping_answered_by(&mut server).await;
+    client.synchronize(&mut server).await;
     let tools = tokio::spawn(async move { client.tools().await });
     for _ in 0..2 {
         let page = server.asked("tools/list").await;
@@ -366,7 +366,7 @@ async fn the_list_of_tools_is_read_again_when_it_has_changed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_task_that_is_left_is_not_polled_any_more_and_lives_on() {
+async fn a_detached_task_is_not_polled_and_continues() {
     // S4-74.
     let (_client, mut server, call) = calling().await;
     server.make_task("working", 100).await;
@@ -378,7 +378,7 @@ async fn a_task_that_is_left_is_not_polled_any_more_and_lives_on() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_owner_is_warned_before_a_task_expires_and_told_when_it_has() {
+async fn the_caller_is_warned_before_a_task_expires() {
     // S4-29, S4-91.
     let (_client, mut server, call) = calling().await;
     server.make_task("working", 10_000).await;
@@ -411,7 +411,7 @@ async fn the_owner_is_warned_before_a_task_expires_and_told_when_it_has() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_task_that_is_not_found_before_its_time_is_lost_after_a_few_looks() {
+async fn a_task_not_found_before_its_ttl_is_lost_after_some_polls() {
     // A1-15.
     let (client, mut server, call) = calling().await;
     server.make_task("working", 100).await;
@@ -424,7 +424,7 @@ async fn a_task_that_is_not_found_before_its_time_is_lost_after_a_few_looks() {
     assert!(
         matches!(settled, Err(OutcomeError::Lost { task, why }) if task == "t1" && why.code() == Some(-32602))
     );
-    // One that comes back is not.
+    // A task that reappears is not lost.
     let call = client.call_tool("slow", None).await.unwrap();
     let asked = server.asked("tools/call").await;
     server
@@ -442,7 +442,7 @@ async fn a_task_that_is_not_found_before_its_time_is_lost_after_a_few_looks() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn tasks_are_listed_from_all_pages_looked_at_and_cancelled_by_id() {
+async fn tasks_are_listed_polled_and_cancelled_by_id() {
     // S4-22, S4-52, S4-53, S4-54, S4-77, V1-LIST-3.
     let (client, mut server) = connected().await;
     let listing = {
@@ -483,13 +483,13 @@ async fn tasks_are_listed_from_all_pages_looked_at_and_cancelled_by_id() {
     let cancel = server.asked("tasks/cancel").await;
     server.reply(&cancel, task("cancelled", 1)).await;
     assert_eq!(cancelling.await.unwrap().unwrap().status, Status::Cancelled);
-    let (client, _server) = connected_with(crate::stage::options(), without).await;
+    let (client, _server) = connected_with(crate::harness::options(), without).await;
     assert!(client.list_tasks().await.is_err());
     assert!(client.cancel_task("t1").await.is_err());
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_thousand_executions_on_one_connection_all_settle_and_keep_their_pace() {
+async fn a_thousand_executions_on_one_connection_end_and_keep_their_interval() {
     // S4-8, S4-27, V1-GET-2, V1-PRG-1.
     let (client, mut server) = connected().await;
     let calls: Vec<_> = (0..1_000)

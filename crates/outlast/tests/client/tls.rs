@@ -1,4 +1,4 @@
-//! `https`: a server whose certificate is vouched for is spoken to, another is not. The certificates are in `tls`.
+//! `https`: certificates of a trusted authority are accepted, others are not. They are in `tls`.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use outlast::client::{self, Client, Target};
 use outlast::transport::http_client::HttpClientOptions;
-use outlast::transport::link::LinkError;
+use outlast::transport::link::TransportError;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 pub(crate) const AUTHORITY: &[u8] = include_bytes!("tls/authority.pem");
 
-/// A server behind TLS, which lives as long as this process: the port it listens on.
+/// A TLS server, which runs until this process ends. Returns its port.
 pub(crate) fn listen(address: &str) -> u16 {
     let certificates = CertificateDer::pem_slice_iter(include_bytes!("tls/server.pem"));
     let key = PrivateKeyDer::from_pem_slice(include_bytes!("tls/server.key")).unwrap();
@@ -37,7 +37,7 @@ pub(crate) fn listen(address: &str) -> u16 {
     port
 }
 
-/// Answers requests until the client is gone, or does not trust us.
+/// Answers requests until the client disconnects or rejects the certificate.
 pub(crate) fn serve(stream: impl Read + Write) -> Option<()> {
     let mut stream = BufReader::new(stream);
     loop {
@@ -78,14 +78,14 @@ fn answer(message: &Value) -> String {
 
 pub(crate) async fn connect(url: String, trust: &[u8]) -> Result<Client, client::Error> {
     let options = HttpClientOptions {
-        trust: trust.to_vec(),
+        trusted_certificates: trust.to_vec(),
         ..HttpClientOptions::new(url)
     };
-    Client::connect(Target::http(options), crate::stage::options()).await
+    Client::connect(Target::http(options), crate::harness::options()).await
 }
 
 #[tokio::test]
-async fn a_server_that_a_trusted_authority_vouches_for_is_spoken_to() {
+async fn a_certificate_of_a_trusted_authority_is_accepted() {
     let port = listen("127.0.0.1");
     for host in ["localhost", "127.0.0.1"] {
         let url = format!("https://{host}:{port}/mcp");
@@ -97,24 +97,24 @@ async fn a_server_that_a_trusted_authority_vouches_for_is_spoken_to() {
 }
 
 #[tokio::test]
-async fn a_server_that_nobody_vouches_for_is_refused_and_the_error_says_why() {
+async fn an_untrusted_certificate_is_rejected_with_the_reason() {
     let url = format!("https://127.0.0.1:{}/mcp", listen("127.0.0.1"));
     let failed = connect(url, &[]).await.err().unwrap();
     assert!(
-        matches!(&failed, client::Error::Transport(LinkError::Unreachable(why)) if why.contains("certificate")),
+        matches!(&failed, client::Error::Transport(TransportError::Unreachable(why)) if why.contains("certificate")),
         "{failed}"
     );
-    // Nor is one of another name.
+    // A certificate for another name is rejected, too.
     let url = format!("https://127.0.0.2:{}/mcp", listen("127.0.0.2"));
     let failed = connect(url, AUTHORITY).await.err().unwrap();
     assert!(
-        matches!(&failed, client::Error::Transport(LinkError::Unreachable(why)) if why.contains("not valid for name")),
+        matches!(&failed, client::Error::Transport(TransportError::Unreachable(why)) if why.contains("not valid for name")),
         "{failed}"
     );
 }
 
 #[tokio::test]
-async fn what_is_to_be_trusted_must_be_a_certificate() {
+async fn an_invalid_trusted_certificate_is_an_error() {
     let broken = b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
     let failed = connect("https://127.0.0.1:1/mcp".into(), broken).await;
     let text = failed.err().unwrap().to_string();

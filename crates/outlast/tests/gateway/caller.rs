@@ -9,7 +9,7 @@ use outlast_testkit::mcp::entrance::Entrance;
 use serde_json::Value;
 use tokio::io::BufReader;
 
-/// A pipe to `front`.
+/// A pipe to a server.
 pub(crate) fn pipe(front: &Arc<McpServer>) -> Entrance {
     let front = front.clone();
     Entrance::Pipe(Arc::new(move |pipe| {
@@ -18,18 +18,18 @@ pub(crate) fn pipe(front: &Arc<McpServer>) -> Entrance {
     }))
 }
 
-/// A client on a pipe that can be asked everything.
+/// A client on a pipe that supports all input requests.
 pub(crate) async fn connect(kind: Kind, front: &Arc<McpServer>) -> Caller {
     Caller::enter(kind, &pipe(front)).await
 }
 
-/// The same for a client that calls itself `name`.
+/// A client on a pipe with the name `name`.
 pub(crate) async fn connect_as(kind: Kind, front: &Arc<McpServer>, name: &'static str) -> Caller {
-    connect_able(kind, front, name, everything()).await
+    connect_declaring(kind, front, name, everything()).await
 }
 
-/// The same for one that declares `can`.
-pub(crate) async fn connect_able(
+/// A client on a pipe that declares `can`.
+pub(crate) async fn connect_declaring(
     kind: Kind,
     front: &Arc<McpServer>,
     name: &'static str,

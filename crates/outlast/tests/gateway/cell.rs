@@ -1,4 +1,4 @@
-//! A cell: who calls, who is called, and what carries their words.
+//! A cell of the matrix: the client, the server, and the transport of each hop.
 
 use std::fmt::{self, Display, Formatter};
 
@@ -6,7 +6,7 @@ use outlast::client::Era;
 use outlast_testkit::mcp::caller::{KINDS, Kind};
 use outlast_testkit::mcp::entrance::{WAYS, Way};
 
-/// One of the cells of bridge §3, with the ways on both hops.
+/// One of the cells of bridge §3, with the transports of both hops.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Cell {
     pub(crate) client: Kind,
@@ -29,17 +29,17 @@ impl Display for Cell {
     }
 }
 
-/// What becomes of a call that runs when the gateway dies (issue point 6).
+/// What happens to a call that runs when the gateway dies (issue point 6).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fate {
-    /// The server runs it as a task of its own, where the gateway finds it again.
+    /// The server runs it as its own task, which the gateway resumes.
     GoesOn,
     RunsAgain,
     Unknown,
 }
 
 impl Cell {
-    /// All there are.
+    /// All cells.
     pub(crate) fn all() -> Vec<Self> {
         let mut all = Vec::new();
         for client in KINDS {
@@ -57,7 +57,8 @@ impl Cell {
         all
     }
 
-    /// As many as it takes to meet every pair of the four: each client with each server once.
+    /// A set of cells that covers every pair of the four dimensions: each client with each server
+    /// once.
     pub(crate) fn pairs() -> Vec<Self> {
         let way = |odd: usize| WAYS[odd % 2];
         let rows = KINDS.into_iter().enumerate().map(|(c, client)| {
@@ -74,9 +75,9 @@ impl Cell {
         rows.flatten().collect()
     }
 
-    /// What becomes of a call that the gateway has stored and that runs when it dies.
+    /// What happens to a stored call that runs when the gateway dies.
     pub(crate) fn fate(self, may_repeat: bool) -> Fate {
-        // A legacy server makes a task of a call only where one is wanted, a modern one where it takes long.
+        // A legacy server creates a task only on request, a modern one if the call takes long.
         let is_task = match self.server {
             Server::V1 => self.client.has_tasks(),
             Server::V2 => true,
@@ -95,9 +96,9 @@ impl Cell {
 /// How a server does tasks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Server {
-    /// Not at all, with a session.
+    /// No tasks, legacy era.
     PlainLegacy,
-    /// Not at all, without one.
+    /// No tasks, modern era.
     PlainModern,
     V1,
     V2,
@@ -111,7 +112,7 @@ pub(crate) const SERVERS: [Server; 4] = [
 ];
 
 impl Server {
-    /// The word for it in documents.
+    /// Its name in documents.
     pub(crate) fn word(self) -> &'static str {
         match self {
             Self::PlainLegacy => "no tasks, up to 2025-11-25",

@@ -1,4 +1,4 @@
-//! What becomes of calls whose server, or whose gateway, ends in the middle.
+//! Calls whose server or whose gateway stops while they run.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,11 +15,11 @@ use serde_json::{Value, json};
 use crate::caller::connect;
 use crate::cell::Server;
 use crate::events::task_in;
+use crate::harness::{self, Harness, gateway, quick, until_attached};
 use crate::rules;
 use crate::scripted;
-use crate::upstream::{self, Stage, gateway, quick, until_attached};
 
-/// Lists one tool that says whether it only reads.
+/// Lists one tool with a `readOnlyHint`.
 async fn list(server: &mut scripted::Server, read_only: bool) {
     let list = server.asked("tools/list").await;
     let tool = json!({
@@ -29,8 +29,8 @@ async fn list(server: &mut scripted::Server, read_only: bool) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_whose_server_ended_says_that_its_outcome_is_unknown() {
-    // BR-GEN-7; bridge §17: back crash.
+async fn a_call_whose_server_ended_has_an_unknown_outcome() {
+    // BR-GEN-7; bridge §17: upstream crash.
     for kind in KINDS {
         let (target, mut servers) = scripted::target();
         let (_, front) = gateway(Upstream::new("played", target, quick())).await;
@@ -52,7 +52,7 @@ async fn a_call_whose_server_ended_says_that_its_outcome_is_unknown() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_that_only_reads_is_made_again_when_its_server_comes_back() {
+async fn a_read_only_call_is_repeated_when_its_server_returns() {
     for kind in KINDS {
         let (target, mut servers) = scripted::target();
         let (_, front) = gateway(Upstream::new("played", target, quick())).await;
@@ -77,11 +77,11 @@ async fn a_call_that_only_reads_is_made_again_when_its_server_comes_back() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_hints_of_an_untrusted_server_run_nothing_again() {
+async fn hints_of_an_untrusted_server_repeat_no_call() {
     // V1-TLS-4.
     let (target, mut servers) = scripted::target();
     let settings = Settings {
-        trust: false,
+        trust_annotations: false,
         ..quick()
     };
     let (_, front) = gateway(Upstream::new("played", target, settings)).await;
@@ -102,12 +102,12 @@ async fn the_hints_of_an_untrusted_server_run_nothing_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_does_not_begin_is_told_and_not_begun_for_every_request() {
+async fn a_failing_server_is_reported_and_not_started_for_every_request() {
     let tries = Arc::new(std::sync::atomic::AtomicUsize::new(0));
     let counted = tries.clone();
     let target = Target::other("nowhere", move || {
         counted.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
-        Err(outlast::transport::link::LinkError::Unreachable(
+        Err(outlast::transport::link::TransportError::Unreachable(
             "no such program".into(),
         ))
     });
@@ -125,34 +125,34 @@ async fn a_server_that_does_not_begin_is_told_and_not_begun_for_every_request() 
     assert_eq!(tries.load(std::sync::atomic::Ordering::SeqCst), 2);
 }
 
-/// A gateway on `store` before the server at `url`.
-async fn before(url: &str, server: Server, store: &Arc<dyn Store>) -> (Engine, Arc<McpServer>) {
+/// A gateway on `store` in front of the server at `url`.
+async fn gateway_at(url: &str, server: Server, store: &Arc<dyn Store>) -> (Engine, Arc<McpServer>) {
     let settings = Settings {
         era: server.era(),
         ..quick()
     };
-    upstream::lasting(url, settings, store).await
+    harness::gateway_on_store(url, settings, store).await
 }
 
 #[tokio::test]
-async fn a_task_of_a_server_at_a_url_is_found_again_by_the_next_life_of_the_gateway() {
+async fn a_task_at_a_url_is_resumed_after_a_gateway_restart() {
     // BR-SEC-3, BR-GEN-2; bridge §17: bridge restart.
     let cells = [Server::V1, Server::V2].map(|server| [(Kind::V1, server), (Kind::V2, server)]);
     for (kind, server) in cells.into_iter().flatten() {
-        let stage = Stage::new(server).await;
-        let listening = http::serve(stage.direct.clone(), HttpOptions::default())
+        let harness = Harness::new(server).await;
+        let listening = http::serve(harness.direct.clone(), HttpOptions::default())
             .await
             .unwrap();
         let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
-        let (engine, front) = before(&listening.url(), server, &store).await;
+        let (engine, front) = gateway_at(&listening.url(), server, &store).await;
         let mut caller = connect(kind, &front).await;
         let begun = caller.begin(json!({ "name": "gated" })).await;
-        stage.until_waiting(1).await;
+        harness.until_waiting(1).await;
         until_attached(&store, task_in(&begun)).await;
         engine.shutdown(Duration::ZERO).await.unwrap();
         drop((caller, front));
-        let (engine, front) = before(&listening.url(), server, &store).await;
-        stage.gate.add_permits(1);
+        let (engine, front) = gateway_at(&listening.url(), server, &store).await;
+        harness.gate.add_permits(1);
         let mut caller = connect(kind, &front).await;
         let ended = caller.finish(json!({ "name": "gated" }), begun);
         let ended = tokio::time::timeout(Duration::from_secs(60), ended)
@@ -166,34 +166,34 @@ async fn a_task_of_a_server_at_a_url_is_found_again_by_the_next_life_of_the_gate
     }
 }
 
-/// The questions of a task, once there are some.
-async fn open_questions(caller: &mut Caller, task: &Value) -> Value {
+/// The input requests of a task, once it has some.
+async fn open_input_requests(caller: &mut Caller, task: &Value) -> Value {
     let asks = |now: &Value| now["status"] == "input_required";
     caller.until(task, asks).await["inputRequests"].clone()
 }
 
 #[tokio::test]
-async fn a_question_that_is_open_when_the_gateway_ends_is_the_same_one_in_its_next_life() {
+async fn an_open_input_request_is_the_same_after_a_gateway_restart() {
     // BR-SEC-3, BR-IN-1, BD-17; bridge §17: bridge restart.
     for server in [Server::V1, Server::V2] {
-        let stage = Stage::new(server).await;
-        let listening = http::serve(stage.direct.clone(), HttpOptions::default())
+        let harness = Harness::new(server).await;
+        let listening = http::serve(harness.direct.clone(), HttpOptions::default())
             .await
             .unwrap();
         let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
-        let (engine, front) = before(&listening.url(), server, &store).await;
+        let (engine, front) = gateway_at(&listening.url(), server, &store).await;
         let mut caller = connect(Kind::V2, &front).await;
         let begun = caller.begin(json!({ "name": "ask" })).await;
         let task = json!({ "taskId": begun["result"]["taskId"] });
-        let asked = open_questions(&mut caller, &task).await;
+        let asked = open_input_requests(&mut caller, &task).await;
         until_attached(&store, task_in(&begun)).await;
         engine.shutdown(Duration::ZERO).await.unwrap();
         drop((caller, front));
-        let (engine, front) = before(&listening.url(), server, &store).await;
+        let (engine, front) = gateway_at(&listening.url(), server, &store).await;
         let mut caller = connect(Kind::V2, &front).await;
-        // Long enough for the server to be found again and to ask again.
+        // Long enough for the gateway to reconnect and for the server to send the request again.
         tokio::time::sleep(Duration::from_millis(1_500)).await;
-        let still = open_questions(&mut caller, &task).await;
+        let still = open_input_requests(&mut caller, &task).await;
         assert_eq!(still, asked, "{server:?}");
         assert_eq!(asked.as_object().unwrap().len(), 1, "{server:?}");
         let ended = caller.finish(json!({ "name": "ask" }), begun);
@@ -210,26 +210,26 @@ async fn a_question_that_is_open_when_the_gateway_ends_is_the_same_one_in_its_ne
 }
 
 #[tokio::test]
-async fn an_answer_that_was_given_while_the_server_was_away_is_not_asked_for_again() {
-    // BR-SEC-3: what is stored is enough.
+async fn an_input_response_during_an_outage_is_not_requested_again() {
+    // BR-SEC-3: the stored data is sufficient.
     let server = Server::V2;
-    let stage = Stage::new(server).await;
-    let listening = http::serve(stage.direct.clone(), HttpOptions::default())
+    let harness = Harness::new(server).await;
+    let listening = http::serve(harness.direct.clone(), HttpOptions::default())
         .await
         .unwrap();
     let url = listening.url();
     let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
-    let (engine, front) = before(&url, server, &store).await;
+    let (engine, front) = gateway_at(&url, server, &store).await;
     let mut caller = connect(Kind::V2, &front).await;
     let begun = caller.begin(json!({ "name": "ask" })).await;
     let task = json!({ "taskId": begun["result"]["taskId"] });
-    let asked = open_questions(&mut caller, &task).await;
+    let asked = open_input_requests(&mut caller, &task).await;
     until_attached(&store, task_in(&begun)).await;
     engine.shutdown(Duration::ZERO).await.unwrap();
     drop((caller, front));
     let address = listening.local_addr();
     listening.shutdown().await;
-    let (engine, front) = before(&url, server, &store).await;
+    let (engine, front) = gateway_at(&url, server, &store).await;
     let mut caller = connect(Kind::V2, &front).await;
     let key = asked.as_object().unwrap().keys().next().unwrap().clone();
     let accept = json!({ "action": "accept", "content": { "name": "Ada" } });
@@ -240,7 +240,7 @@ async fn an_answer_that_was_given_while_the_server_was_away_is_not_asked_for_aga
         bind: address,
         ..HttpOptions::default()
     };
-    let _again = http::serve(stage.direct.clone(), options).await.unwrap();
+    let _again = http::serve(harness.direct.clone(), options).await.unwrap();
     caller.answers = |method, _| panic!("{method} was answered before");
     let ended = caller.finish(json!({ "name": "ask" }), begun);
     let ended = tokio::time::timeout(Duration::from_secs(60), ended)
@@ -254,8 +254,10 @@ async fn an_answer_that_was_given_while_the_server_was_away_is_not_asked_for_aga
     engine.shutdown(Duration::ZERO).await.unwrap();
 }
 
-/// A gateway on `store` before a modern server that the test plays.
-async fn before_played(store: &Arc<dyn Store>) -> (Engine, Arc<McpServer>, scripted::Servers) {
+/// A gateway on `store` in front of a scripted modern server.
+async fn gateway_on_store_with_scripted_server(
+    store: &Arc<dyn Store>,
+) -> (Engine, Arc<McpServer>, scripted::Servers) {
     let (target, servers) = scripted::target();
     let outlast = Outlast::builder().store(store.clone()).build();
     let upstream = Upstream::new("played", target, rules::modern());
@@ -263,7 +265,7 @@ async fn before_played(store: &Arc<dyn Store>) -> (Engine, Arc<McpServer>, scrip
     (engine, front, servers)
 }
 
-/// A V1 client of it, and the server that it is connected to.
+/// A V1 client of the gateway, and the server that the gateway has connected to.
 async fn caller_of(
     front: &Arc<McpServer>,
     servers: &mut scripted::Servers,
@@ -276,10 +278,11 @@ async fn caller_of(
 }
 
 #[tokio::test(start_paused = true)]
-async fn questions_that_a_modern_server_asks_first_outlive_the_gateway_and_answers_are_sent_once() {
-    // Issue point 6: a pending exchange is found again, on a pipe as well; what was sent is not sent again.
+async fn input_rounds_survive_the_gateway_and_responses_are_sent_once() {
+    // Issue point 6: pending input requests are resumed, also on a pipe; responses are not sent
+    // twice.
     let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
-    let (engine, front, mut servers) = before_played(&store).await;
+    let (engine, front, mut servers) = gateway_on_store_with_scripted_server(&store).await;
     let (mut caller, mut server) = caller_of(&front, &mut servers).await;
     caller.silent = true;
     let asking = async {
@@ -295,11 +298,11 @@ async fn questions_that_a_modern_server_asks_first_outlive_the_gateway_and_answe
     engine.shutdown(Duration::ZERO).await.unwrap();
     drop((caller, server, front));
 
-    let (engine, front, mut servers) = before_played(&store).await;
-    // The gateway connects on its own, to go on.
+    let (engine, front, mut servers) = gateway_on_store_with_scripted_server(&store).await;
+    // The gateway connects without a client to resume the call.
     let mut going_on = servers.next().await;
     rules::discovered(&mut going_on).await;
-    // Its connection serves the client of the same owner, too.
+    // The client of the same owner shares the connection.
     let mut caller = connect(Kind::V1, &front).await;
     caller.silent = true;
     let again = caller.until_told("elicitation/create").await;
@@ -314,8 +317,8 @@ async fn questions_that_a_modern_server_asks_first_outlive_the_gateway_and_answe
     engine.shutdown(Duration::ZERO).await.unwrap();
     drop((caller, going_on, front));
 
-    // It may have been run.
-    let (_, front, mut servers) = before_played(&store).await;
+    // The call may have been executed.
+    let (_, front, mut servers) = gateway_on_store_with_scripted_server(&store).await;
     let (mut caller, mut server) = caller_of(&front, &mut servers).await;
     let ended = caller.finish(json!({}), begun).await;
     let Ending::Error(-32603, why) = ended else {
@@ -326,21 +329,21 @@ async fn questions_that_a_modern_server_asks_first_outlive_the_gateway_and_answe
 }
 
 #[tokio::test]
-async fn a_task_of_a_server_without_tasks_ends_by_its_retry_class_after_a_restart() {
-    // Promise 4: failed with "unknown" unless the tool only reads.
+async fn after_a_restart_the_retry_class_decides_without_upstream_tasks() {
+    // Promise 4: the outcome is unknown unless the tool is read-only.
     let server = Server::PlainLegacy;
-    let stage = Stage::new(server).await;
-    let listening = http::serve(stage.direct.clone(), HttpOptions::default())
+    let harness = Harness::new(server).await;
+    let listening = http::serve(harness.direct.clone(), HttpOptions::default())
         .await
         .unwrap();
     let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
-    let (engine, front) = before(&listening.url(), server, &store).await;
+    let (engine, front) = gateway_at(&listening.url(), server, &store).await;
     let mut caller = connect(Kind::V1, &front).await;
     let begun = caller.begin(json!({ "name": "gated" })).await;
-    stage.until_waiting(1).await;
+    harness.until_waiting(1).await;
     engine.shutdown(Duration::ZERO).await.unwrap();
     drop((caller, front));
-    let (_, front) = before(&listening.url(), server, &store).await;
+    let (_, front) = gateway_at(&listening.url(), server, &store).await;
     let mut caller = connect(Kind::V1, &front).await;
     let ended = caller.finish(json!({}), begun).await;
     let Ending::Error(-32603, why) = ended else {

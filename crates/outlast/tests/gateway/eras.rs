@@ -1,4 +1,5 @@
-//! In which era a server of both is spoken to: as the client needs it, whose input requests have to arrive.
+//! The era of the connection to a server that supports both: the one in which the client can get
+//! input requests.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,10 +17,10 @@ use rmcp::service::RequestContext;
 use rmcp::{RoleServer, ServerHandler, ServiceExt, tool, tool_handler, tool_router};
 use serde_json::{Value, json};
 
-use crate::caller::{connect, connect_able};
+use crate::caller::{connect, connect_declaring};
+use crate::harness::{gateway, quick};
 use crate::rules::{discovered, modern_call};
 use crate::scripted;
-use crate::upstream::{gateway, quick};
 
 /// The settings of a gateway that chooses the era.
 fn auto() -> Settings {
@@ -29,14 +30,14 @@ fn auto() -> Settings {
     }
 }
 
-/// An rmcp server, which speaks both eras. Its tool sends its input request directly.
+/// An rmcp server, which supports both eras. Its tool sends its input request directly.
 #[derive(Clone)]
-struct Asking {
+struct ElicitingServer {
     tool_router: ToolRouter<Self>,
 }
 
 #[tool_router]
-impl Asking {
+impl ElicitingServer {
     fn new() -> Self {
         Self {
             tool_router: Self::tool_router(),
@@ -63,18 +64,18 @@ impl Asking {
 }
 
 #[tool_handler(router = self.tool_router)]
-impl ServerHandler for Asking {
+impl ServerHandler for ElicitingServer {
     fn get_info(&self) -> ServerConfig {
         ServerConfig::new(ServerCapabilities::builder().enable_tools().build())
     }
 }
 
-/// The gateway before an rmcp server.
-async fn before_rmcp() -> Arc<McpServer> {
+/// The gateway in front of an rmcp server.
+async fn gateway_with_rmcp_server() -> Arc<McpServer> {
     let target = Target::other("rmcp", || {
         let (ours, theirs) = tokio::io::duplex(1 << 16);
         tokio::spawn(async move {
-            if let Ok(running) = Asking::new().serve(theirs).await {
+            if let Ok(running) = ElicitingServer::new().serve(theirs).await {
                 let _ = running.waiting().await;
             }
         });
@@ -85,8 +86,8 @@ async fn before_rmcp() -> Arc<McpServer> {
 }
 
 #[tokio::test]
-async fn a_tool_of_rmcp_asks_a_legacy_client_directly() {
-    let front = before_rmcp().await;
+async fn an_rmcp_tool_sends_input_requests_to_a_legacy_client() {
+    let front = gateway_with_rmcp_server().await;
     for kind in [Kind::PlainLegacy, Kind::V1] {
         let mut caller = connect(kind, &front).await;
         let ended = caller.call("ask", json!({})).await;
@@ -97,18 +98,19 @@ async fn a_tool_of_rmcp_asks_a_legacy_client_directly() {
     }
 }
 
-/// The first request that a fresh connection for a client of that kind brings to the server.
+/// The first request on a new connection for a client of that kind.
 async fn first_request(kind: Kind, can: Value) -> Value {
     let (target, mut servers) = scripted::target();
     let (_, front) = gateway(Upstream::new("played", target, auto())).await;
-    let connecting = tokio::spawn(async move { connect_able(kind, &front, "by-hand", can).await });
+    let connecting =
+        tokio::spawn(async move { connect_declaring(kind, &front, "by-hand", can).await });
     let first = servers.next().await.next_request().await;
     connecting.abort();
     first
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_client_that_can_be_asked_in_the_legacy_era_gets_a_legacy_connection() {
+async fn a_legacy_client_with_input_support_gets_a_legacy_connection() {
     for (kind, can, method) in [
         (Kind::V1, json!({ "elicitation": {} }), "initialize"),
         (Kind::PlainLegacy, json!({ "sampling": {} }), "initialize"),
@@ -121,8 +123,8 @@ async fn a_client_that_can_be_asked_in_the_legacy_era_gets_a_legacy_connection()
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_without_a_handshake_is_spoken_to_in_the_modern_era() {
-    // V2-ERA-7: and is not asked for a handshake a second time.
+async fn a_server_without_initialize_gets_a_modern_connection() {
+    // V2-ERA-7: the handshake is not tried again.
     let (target, mut servers) = scripted::target();
     let (_, front) = gateway(Upstream::new("played", target, auto())).await;
     for (round, can) in [json!({ "elicitation": {} }), json!({ "sampling": {} })]
@@ -131,7 +133,7 @@ async fn a_server_without_a_handshake_is_spoken_to_in_the_modern_era() {
     {
         let front = front.clone();
         let connecting =
-            tokio::spawn(async move { connect_able(Kind::V1, &front, "by-hand", can).await });
+            tokio::spawn(async move { connect_declaring(Kind::V1, &front, "by-hand", can).await });
         if round == 0 {
             let mut server = servers.next().await;
             let hello = server.asked("initialize").await;
@@ -155,15 +157,15 @@ async fn a_server_without_a_handshake_is_spoken_to_in_the_modern_era() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_task_that_a_v2_server_makes_is_handed_out_at_once() {
-    // BR-CREATE-6: the grace window, which is an hour here, is not waited for.
+async fn a_task_of_a_v2_server_is_returned_at_once() {
+    // BR-CREATE-6: without waiting for the grace period, which is an hour here.
     let (target, mut servers) = scripted::target();
     let mut settings = Settings {
         era: Era::Modern,
         ..Settings::default()
     };
     let hour = Duration::from_secs(3_600);
-    settings.every_tool.grace = Some(hour);
+    settings.tool_defaults.grace = Some(hour);
     let (_, front) = gateway(Upstream::new("played", target, settings)).await;
     let calling = tokio::spawn(async move {
         let mut caller = connect(Kind::V2, &front).await;

@@ -1,4 +1,4 @@
-//! Events of bridge §17 in which time, the way or the caller's haste plays a part, in every cell.
+//! Events of bridge §17 that depend on time, transport or the caller's timing, in every cell.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,35 +17,35 @@ use tokio::task::JoinSet;
 use crate::caller::connect;
 use crate::cell::{SERVERS, Server};
 use crate::gate::Gate;
-use crate::upstream::{Plan, Stage, quick};
+use crate::harness::{Harness, HarnessOptions, quick};
 
-/// Begins a call that waits at the gate, as the client does when it does not wait itself: a task, or a ticket.
+/// Starts a call that waits at the gate, and returns its task or ticket.
 async fn task_of(caller: &mut Caller, gate: &Gate) -> Value {
     let begun = caller.begin(json!({ "name": "gated" })).await;
     gate.until_waiting(1).await;
     json!({ "taskId": task_in(&begun) })
 }
 
-/// The task that the first answer to a call names, as a client of either generation or in a ticket.
+/// The task in the first response to a call: a V1 or V2 task, or a ticket.
 pub(crate) fn task_in(begun: &Value) -> &str {
     caller::task_in(begun).unwrap_or_else(|| panic!("{begun}"))
 }
 
-/// What a client without tasks is told by one of the helper tools.
+/// The params of a call of a ticket tool.
 pub(crate) fn helper(name: &str, arguments: &Value) -> Value {
     json!({ "name": name, "arguments": arguments })
 }
 
-/// A gateway whose clients without tasks get their tickets soon.
+/// A gateway whose clients without tasks get tickets after 200 ms.
 pub(crate) fn with_tickets() -> Settings {
     Settings {
-        budget: Some(Duration::from_millis(200)),
+        wait_budget: Some(Duration::from_millis(200)),
         ..quick()
     }
 }
 
 #[tokio::test]
-async fn a_task_whose_time_is_over_is_not_there_any_more_in_every_cell() {
+async fn an_expired_task_does_not_exist_in_every_cell() {
     // Bridge §17: TTL expiry, after the end; bridge §12: expired is unknown.
     let mut cells = JoinSet::new();
     for server in SERVERS {
@@ -59,28 +59,34 @@ async fn a_task_whose_time_is_over_is_not_there_any_more_in_every_cell() {
 }
 
 async fn expires(kind: Kind, server: Server) {
-    let plan = Plan {
+    let plan = HarnessOptions {
         settings: short_lived(),
         behind: outlast::gateway::policy(),
-        ..Plan::default()
+        ..HarnessOptions::default()
     };
-    let stage = Stage::planned(server, plan).await;
-    let mut caller = connect(kind, &stage.front).await;
-    is_gone_after_its_time(&mut caller, &stage.gate, &format!("{kind:?} → {server:?}")).await;
+    let harness = Harness::with_options(server, plan).await;
+    let mut caller = connect(kind, &harness.front).await;
+    expires_after_its_ttl(
+        &mut caller,
+        &harness.gate,
+        &format!("{kind:?} → {server:?}"),
+    )
+    .await;
 }
 
-/// A gateway that keeps tasks for a moment only.
+/// A gateway with a short TTL.
 pub(crate) fn short_lived() -> Settings {
     let mut settings = with_tickets();
-    settings.every_tool.ttl = Some(3_000);
+    settings.tool_defaults.ttl_ms = Some(3_000);
     settings
 }
 
-/// Calls a tool at a gateway that is [`short_lived`], fetches the result, and finds nothing later.
-pub(crate) async fn is_gone_after_its_time(caller: &mut Caller, gate: &Gate, cell: &str) {
+/// Calls a tool at a gateway with [`short_lived`] settings, fetches the result, and finds no task
+/// after the TTL.
+pub(crate) async fn expires_after_its_ttl(caller: &mut Caller, gate: &Gate, cell: &str) {
     let kind = caller.kind;
     let task = task_of(caller, gate).await;
-    // BR-TTL-3: it is kept while it runs.
+    // BR-TTL-3: a running task does not expire.
     tokio::time::sleep(Duration::from_millis(3_200)).await;
     gate.until_waiting(1).await;
     gate.add_permits(1);
@@ -119,11 +125,11 @@ async fn until_completed(caller: &mut Caller, task: &Value) -> Value {
 }
 
 #[tokio::test]
-async fn a_call_whose_task_expires_at_its_server_has_failed_in_every_cell() {
+async fn a_task_that_expires_at_its_server_fails_in_every_cell() {
     // Bridge §17: TTL expiry; bridge §6: "not found / expired before an outcome", BR-TTL-3.
     for server in [Server::V1, Server::V2] {
         for kind in KINDS {
-            let plan = Plan {
+            let plan = HarnessOptions {
                 behind: Policy {
                     ttl_policy: TtlPolicy::Strict,
                     default_ttl_ms: 500,
@@ -131,10 +137,10 @@ async fn a_call_whose_task_expires_at_its_server_has_failed_in_every_cell() {
                     poll_interval_ms: 100,
                     ..Policy::default()
                 },
-                ..Plan::default()
+                ..HarnessOptions::default()
             };
-            let stage = Stage::planned(server, plan).await;
-            let mut caller = connect(kind, &stage.front).await;
+            let harness = Harness::with_options(server, plan).await;
+            let mut caller = connect(kind, &harness.front).await;
             let call = caller.call("keeps", json!({}));
             let ended = tokio::time::timeout(Duration::from_secs(60), call).await;
             let ended = ended.unwrap();
@@ -150,21 +156,21 @@ async fn a_call_whose_task_expires_at_its_server_has_failed_in_every_cell() {
 }
 
 #[tokio::test]
-async fn a_caller_that_waits_at_expiry_is_told_that_the_task_expired() {
-    // BR-TTL-5, V1-ERR-8: whatever the server behind says at that moment.
+async fn a_caller_that_waits_at_expiry_gets_the_expiry_error() {
+    // BR-TTL-5, V1-ERR-8: whatever the upstream sends at that moment.
     let strict = || Policy {
         ttl_policy: TtlPolicy::Strict,
         poll_interval_ms: 100,
         ..Policy::default()
     };
     for server in SERVERS {
-        let plan = Plan {
+        let plan = HarnessOptions {
             behind: strict(),
             policy: strict(),
-            ..Plan::default()
+            ..HarnessOptions::default()
         };
-        let stage = Stage::planned(server, plan).await;
-        let mut caller = connect(Kind::V1, &stage.front).await;
+        let harness = Harness::with_options(server, plan).await;
+        let mut caller = connect(Kind::V1, &harness.front).await;
         let call = json!({ "name": "gated", "task": { "ttl": 1_500 } });
         let begun = caller.request("tools/call", call).await;
         let task = json!({ "taskId": task_in(&begun) });
@@ -175,13 +181,15 @@ async fn a_caller_that_waits_at_expiry_is_told_that_the_task_expired() {
     }
 }
 
-/// A way on which whatever a server says without being asked is lost.
-fn lossy(front: Arc<McpServer>) -> Target {
-    Target::other("lossy", move || Ok(deaf(duplex::to_front(front.clone()))))
+/// A target that loses all notifications of the server.
+fn target_without_notifications(front: Arc<McpServer>) -> Target {
+    Target::other("lossy", move || {
+        Ok(without_notifications(duplex::to_server(front.clone())))
+    })
 }
 
-/// The same connection, without notifications of the server.
-pub(crate) fn deaf(mut link: Link) -> Link {
+/// The connection without notifications of the server.
+pub(crate) fn without_notifications(mut link: Link) -> Link {
     let (tell, incoming) = tokio::sync::mpsc::channel(64);
     tokio::spawn(async move {
         while let Some(said) = link.incoming.recv().await {
@@ -202,16 +210,17 @@ pub(crate) fn deaf(mut link: Link) -> Link {
 
 #[tokio::test(start_paused = true)]
 async fn no_notification_is_needed_in_any_cell() {
-    // Bridge §17: notification loss; V1-NOTIF-2, V2-NOTIF: polls find everything. The callers here never listen.
+    // Bridge §17: notification loss; V1-NOTIF-2, V2-NOTIF: polling is sufficient. The clients here
+    // have no streams.
     for server in SERVERS {
         for kind in KINDS {
-            let plan = Plan {
-                way: lossy,
-                ..Plan::default()
+            let plan = HarnessOptions {
+                way: target_without_notifications,
+                ..HarnessOptions::default()
             };
-            let stage = Stage::planned(server, plan).await;
-            let mut caller = connect(kind, &stage.front).await;
-            let gate = stage.gate.clone();
+            let harness = Harness::with_options(server, plan).await;
+            let mut caller = connect(kind, &harness.front).await;
+            let gate = harness.gate.clone();
             tokio::spawn(async move {
                 tokio::time::sleep(Duration::from_secs(7)).await;
                 gate.add_permits(1);
@@ -229,20 +238,20 @@ async fn no_notification_is_needed_in_any_cell() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn polls_that_come_twice_find_the_same_and_run_nothing_twice_in_every_cell() {
+async fn duplicate_polls_return_the_same_in_every_cell() {
     // Bridge §17: duplicate polls; BR-GEN-8.
     for server in SERVERS {
         for kind in KINDS {
-            let stage = Stage::with(server, with_tickets()).await;
-            let mut caller = connect(kind, &stage.front).await;
+            let harness = Harness::with(server, with_tickets()).await;
+            let mut caller = connect(kind, &harness.front).await;
             let cell = format!("{kind:?} → {server:?}");
-            finds_the_same_three_times(&mut caller, &stage.gate, &cell).await;
+            three_polls_return_the_same(&mut caller, &harness.gate, &cell).await;
         }
     }
 }
 
-/// Calls a tool at a gateway [`with_tickets`] and asks three times at once how it ended.
-pub(crate) async fn finds_the_same_three_times(caller: &mut Caller, gate: &Gate, cell: &str) {
+/// Calls a tool at a gateway [`with_tickets`] and polls three times concurrently.
+pub(crate) async fn three_polls_return_the_same(caller: &mut Caller, gate: &Gate, cell: &str) {
     let kind = caller.kind;
     let task = task_of(caller, gate).await;
     let (method, params) = match kind {
@@ -250,7 +259,7 @@ pub(crate) async fn finds_the_same_three_times(caller: &mut Caller, gate: &Gate,
         Kind::V2 => ("tasks/get", task.clone()),
         _ => ("tools/call", helper("task_wait", &task)),
     };
-    // All at once, and before anything has happened.
+    // Concurrently, and before the call ends.
     let mut ids = Vec::new();
     for _ in 0..3 {
         ids.push(caller.send(method, params.clone()).await);

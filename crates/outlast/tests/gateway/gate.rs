@@ -1,4 +1,4 @@
-//! Where tools of the server wait until the test lets them go on, and how often they were run.
+//! A gate where tools of the server wait for a permit of the test, and a counter of their runs.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -8,7 +8,7 @@ use outlast::tools::ToolFailure;
 use tokio::sync::Semaphore;
 
 pub(crate) struct Gate {
-    /// Every permit lets one call go on.
+    /// Every permit lets one call continue.
     permits: Semaphore,
     waiting: AtomicUsize,
     runs: AtomicUsize,
@@ -23,56 +23,56 @@ impl Gate {
         })
     }
 
-    /// A call begins.
+    /// Counts the start of a call.
     pub(crate) fn run(&self) {
         self.runs.fetch_add(1, Ordering::SeqCst);
     }
 
-    /// How many calls have begun.
+    /// The number of started calls.
     pub(crate) fn runs(&self) -> usize {
         self.runs.load(Ordering::SeqCst)
     }
 
-    /// Waits for a permit. Whoever is dropped meanwhile waits no longer.
+    /// Waits for a permit. A dropped future does not count as waiting.
     pub(crate) async fn pass(&self) -> Result<(), ToolFailure> {
         self.waiting.fetch_add(1, Ordering::SeqCst);
-        let _waits = Waits(&self.waiting);
+        let _waits = WaitingCall(&self.waiting);
         self.permits.acquire().await?.forget();
         Ok(())
     }
 
-    /// Lets every call go on.
+    /// Lets every call continue.
     pub(crate) fn open(&self) {
         self.add_permits(1_000);
     }
 
-    /// Lets so many calls go on.
+    /// Lets so many calls continue.
     pub(crate) fn add_permits(&self, calls: usize) {
         self.permits.add_permits(calls);
     }
 
-    /// How many calls could go on at once.
+    /// The number of free permits.
     pub(crate) fn available_permits(&self) -> usize {
         self.permits.available_permits()
     }
 
-    /// Waits until so many calls wait.
+    /// Waits until `calls` calls wait.
     pub(crate) async fn until_waiting(&self, calls: usize) {
         let waiting = async {
             while self.waiting.load(Ordering::SeqCst) != calls {
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
         };
-        // As long as a paused clock may have to jump.
+        // A paused clock may have to advance.
         let waited = tokio::time::timeout(Duration::from_secs(3_600), waiting).await;
         waited.unwrap();
     }
 }
 
-/// A call that waits at the gate, until it is dropped.
-struct Waits<'a>(&'a AtomicUsize);
+/// Counts a waiting call until it is dropped.
+struct WaitingCall<'a>(&'a AtomicUsize);
 
-impl Drop for Waits<'_> {
+impl Drop for WaitingCall<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::SeqCst);
     }

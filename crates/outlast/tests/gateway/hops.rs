@@ -1,4 +1,4 @@
-//! HTTP on both sides of the gateway: what closing a stream means, and whose names travel on which hop.
+//! HTTP on both sides of the gateway: closing a stream, and task ids in headers of each hop.
 
 use std::time::Duration;
 
@@ -12,111 +12,111 @@ use serde_json::json;
 
 use crate::caller::connect;
 use crate::cell::Server;
+use crate::harness::{Harness, gateway, quick};
 use crate::scripted::said;
-use crate::upstream::{Stage, gateway, quick};
 
-/// Insists that the name of a task is repeated in a header, and is the right one.
+/// Requires the correct task id in the header.
 fn strict() -> HttpOptions {
     HttpOptions {
-        task_names: OnMissingName::Refuse,
+        on_missing_task_name: OnMissingName::Refuse,
         ..HttpOptions::default()
     }
 }
 
-/// A client of the modern era, before the gateway, before a server; all over HTTP.
-async fn over_http(server: Server) -> (Client, Stage, [HttpServer; 2]) {
-    let stage = Stage::new(server).await;
-    let behind = http::serve(stage.direct.clone(), strict()).await.unwrap();
+/// A modern client, the gateway and a server, all over HTTP.
+async fn over_http(server: Server) -> (Client, Harness, [HttpServer; 2]) {
+    let harness = Harness::new(server).await;
+    let behind = http::serve(harness.direct.clone(), strict()).await.unwrap();
     let mut settings = quick();
     settings.era = server.era();
     let target = Target::http(HttpClientOptions::new(behind.url()));
     let (_, front) = gateway(Upstream::new("behind", target, settings)).await;
     let before = http::serve(front.clone(), strict()).await.unwrap();
-    let stage = Stage { front, ..stage };
+    let harness = Harness { front, ..harness };
     let options = ClientOptions {
         era: Era::Modern,
         ..ClientOptions::default()
     };
     let target = Target::http(HttpClientOptions::new(before.url()));
     let client = Client::connect(target, options).await.unwrap();
-    (client, stage, [before, behind])
+    (client, harness, [before, behind])
 }
 
 async fn call(client: &Client, tool: &str, preference: TaskPreference) -> Execution {
     client.call_tool(tool, None).task(preference).await.unwrap()
 }
 
-/// Waits until so many calls wait at the gate, and not for ever.
-async fn until_waiting(stage: &Stage, calls: usize) {
-    let waiting = stage.until_waiting(calls);
+/// Waits until `calls` calls wait at the gate, with a timeout.
+async fn until_waiting(harness: &Harness, calls: usize) {
+    let waiting = harness.until_waiting(calls);
     let waited = tokio::time::timeout(Duration::from_secs(60), waiting).await;
     waited.unwrap();
 }
 
 #[tokio::test]
-async fn a_modern_caller_that_closes_its_stream_stops_the_work_unless_it_is_a_task() {
+async fn closing_the_stream_of_a_modern_call_cancels_it_unless_a_task() {
     // BR-CAN-7.
     for (server, tool) in [
         (Server::PlainLegacy, "gated"),
         (Server::PlainModern, "gated"),
-        // Driven for a caller without tasks.
+        // The gateway drives the task for a caller without tasks.
         (Server::V1, "keeps"),
         (Server::V2, "keeps"),
     ] {
-        let (client, stage, _listening) = over_http(server).await;
+        let (client, harness, _listening) = over_http(server).await;
         let plain = call(&client, tool, TaskPreference::Forbid).await;
-        until_waiting(&stage, 1).await;
-        // Long enough to be driven as a task.
+        until_waiting(&harness, 1).await;
+        // Long enough to become a task.
         tokio::time::sleep(Duration::from_millis(300)).await;
         drop(plain);
-        until_waiting(&stage, 0).await;
+        until_waiting(&harness, 0).await;
         let task = call(&client, tool, TaskPreference::Require).await;
         assert!(task.task().await.is_some());
-        until_waiting(&stage, 1).await;
+        until_waiting(&harness, 1).await;
         drop((task, client));
         tokio::time::sleep(Duration::from_millis(500)).await;
-        until_waiting(&stage, 1).await;
-        stage.gate.add_permits(1);
-        until_waiting(&stage, 0).await;
+        until_waiting(&harness, 1).await;
+        harness.gate.add_permits(1);
+        until_waiting(&harness, 0).await;
     }
 }
 
 #[tokio::test]
-async fn the_name_of_a_task_in_a_header_is_that_of_its_hop() {
-    // BR-ID-2, BR-ID-1: both hops refuse a name that is missing or not that of the body.
-    let (client, stage, _listening) = over_http(Server::V2).await;
+async fn the_task_id_in_a_header_is_that_of_its_hop() {
+    // BR-ID-2, BR-ID-1: both hops reject a missing or wrong id.
+    let (client, harness, _listening) = over_http(Server::V2).await;
     let task = call(&client, "gated", TaskPreference::Require).await;
     let id = task.task().await.unwrap();
-    until_waiting(&stage, 1).await;
-    // Long enough for a look or two on each hop.
+    until_waiting(&harness, 1).await;
+    // Long enough for a poll or two on each hop.
     tokio::time::sleep(Duration::from_millis(2_500)).await;
-    stage.gate.add_permits(1);
+    harness.gate.add_permits(1);
     let settled = tokio::time::timeout(Duration::from_secs(60), task.outcome()).await;
     assert_eq!(said(&settled.unwrap().unwrap()), "through");
-    let mut direct = connect(Kind::V2, &stage.direct).await;
+    let mut direct = connect(Kind::V2, &harness.direct).await;
     let unknown = direct.request("tasks/get", json!({ "taskId": id })).await;
     assert_eq!(unknown["error"]["code"], -32602, "{unknown}");
 }
 
 #[tokio::test]
-async fn a_call_that_is_no_task_ends_with_the_gateway_and_at_its_server() {
-    // BD-20: the one that is driven has no record.
+async fn a_call_without_a_task_is_cancelled_when_the_gateway_stops() {
+    // BD-20: a call that the gateway drives for its caller has no stored task.
     for server in [Server::V1, Server::V2] {
-        let stage = Stage::new(server).await;
-        let behind = http::serve(stage.direct.clone(), HttpOptions::default());
+        let harness = Harness::new(server).await;
+        let behind = http::serve(harness.direct.clone(), HttpOptions::default());
         let behind = behind.await.unwrap();
         let mut settings = quick();
         settings.era = server.era();
-        settings.every_tool.grace = Some(Duration::from_secs(3_600));
+        settings.tool_defaults.grace = Some(Duration::from_secs(3_600));
         let target = Target::http(HttpClientOptions::new(behind.url()));
         let outlast = outlast::Outlast::builder().policy(outlast::gateway::policy());
         let upstream = Upstream::new("behind", target, settings);
         let running = outlast.build().gateway(vec![upstream]).await.unwrap();
-        let front = running.served()[0].front.clone();
+        let front = running.endpoints()[0].server.clone();
         let mut caller = connect(Kind::PlainLegacy, &front).await;
         caller.send("tools/call", json!({ "name": "keeps" })).await;
-        until_waiting(&stage, 1).await;
-        // Until the gateway knows of the task.
+        until_waiting(&harness, 1).await;
+        // Wait until the gateway knows the task.
         tokio::time::sleep(Duration::from_millis(1_500)).await;
         running
             .engine()
@@ -124,6 +124,6 @@ async fn a_call_that_is_no_task_ends_with_the_gateway_and_at_its_server() {
             .shutdown(Duration::ZERO)
             .await
             .unwrap();
-        until_waiting(&stage, 0).await;
+        until_waiting(&harness, 0).await;
     }
 }

@@ -1,4 +1,4 @@
-//! What counts against the limits of an upstream, and how long it may keep a caller waiting.
+//! What counts against the limits of an upstream, and how long a caller waits for one.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,10 +15,10 @@ use serde_json::{Value, json};
 use crate::caller::connect;
 use crate::cell::Server;
 use crate::events::task_in;
-use crate::outside;
+use crate::harness::{self, Harness, gateway, quick, until_attached};
+use crate::outside_calls;
 use crate::rules::{discovered, modern, modern_call};
 use crate::scripted::{self, capabilities, task};
-use crate::upstream::{self, Stage, gateway, quick, until_attached};
 
 fn why(answer: &Value) -> &str {
     assert_eq!(answer["error"]["code"], -32603, "{answer}");
@@ -26,8 +26,9 @@ fn why(answer: &Value) -> &str {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_does_not_begin_does_not_delay_the_task_that_waits_for_it() {
-    // BR-CREATE-2: "answer by itself if that takes longer than a few seconds", whatever takes longer.
+async fn a_server_that_does_not_start_does_not_delay_the_task() {
+    // BR-CREATE-2: "answer by itself if that takes longer than a few seconds", whatever takes
+    // longer.
     let (target, mut servers) = scripted::target();
     let settings = Settings {
         isolate: Isolate::Call,
@@ -42,7 +43,7 @@ async fn a_server_that_does_not_begin_does_not_delay_the_task_that_waits_for_it(
     let mut shared = servers.next().await;
     shared.welcome("2025-11-25", capabilities()).await;
     shared.list(&[("slow", "optional")]).await;
-    // The one for the call says nothing.
+    // The server for the call does not respond.
     let mut silent = servers.next().await;
     silent.asked("initialize").await;
     let answered = tokio::time::timeout(Duration::from_secs(5), calling).await;
@@ -61,14 +62,14 @@ async fn a_server_that_does_not_begin_does_not_delay_the_task_that_waits_for_it(
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_connection_begins_when_the_probe_has_ended() {
+async fn a_connection_opens_after_the_probe() {
     let (target, mut servers) = scripted::target();
     let upstreams = vec![Upstream::new("played", target, quick())];
     let mut gateway = Outlast::builder().build().gateway(upstreams).await.unwrap();
     gateway.started().await.unwrap();
     let (upstream, front) = {
-        let served = &gateway.served()[0];
-        (served.upstream.clone(), served.front.clone())
+        let served = &gateway.endpoints()[0];
+        (served.upstream.clone(), served.server.clone())
     };
     let again = upstream.clone();
     let probing = tokio::spawn(async move { upstream.probe().await });
@@ -81,14 +82,14 @@ async fn a_connection_begins_when_the_probe_has_ended() {
     server.welcome("2025-11-25", capabilities()).await;
     connecting.await.unwrap();
     probing.await.unwrap().unwrap();
-    // A connection shows that the server can be reached.
+    // An open connection shows that the server can be reached.
     again.probe().await.unwrap();
     let another = tokio::time::timeout(Duration::from_secs(1), servers.next());
     assert!(another.await.is_err(), "there is another connection");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_takes_long_to_begin_has_begun_for_the_next_who_wants_it() {
+async fn a_slow_start_is_not_aborted_with_its_caller() {
     let (target, mut servers) = scripted::target();
     let (_, front) = gateway(Upstream::new("played", target, quick())).await;
     let hasty = {
@@ -99,7 +100,7 @@ async fn a_server_that_takes_long_to_begin_has_begun_for_the_next_who_wants_it()
     tokio::time::sleep(Duration::from_secs(1)).await;
     hasty.abort();
     tokio::time::sleep(Duration::from_secs(1)).await;
-    // A second start would have another server.
+    // A second start would connect to another server.
     server.welcome("2025-11-25", json!({ "tools": {} })).await;
     let mut caller = connect(Kind::V2, &front).await;
     let asked = caller.send("example/odd", json!({})).await;
@@ -109,8 +110,8 @@ async fn a_server_that_takes_long_to_begin_has_begun_for_the_next_who_wants_it()
 }
 
 #[tokio::test(start_paused = true)]
-async fn answers_that_cannot_be_recorded_are_not_sent_and_the_error_says_what_to_do() {
-    // S2-58; what was sent must not be sent again by the next life.
+async fn unrecorded_responses_are_not_sent_and_the_error_has_a_next_step() {
+    // S2-58: responses that were sent must not be sent again after a restart.
     let store = FaultyStore::new(Arc::new(MemoryStore::new()));
     let faults = store.faults();
     let (target, mut servers) = scripted::target();
@@ -132,7 +133,7 @@ async fn answers_that_cannot_be_recorded_are_not_sent_and_the_error_says_what_to
     };
     let (begun, ()) = tokio::join!(caller.begin(json!({ "name": "slow" })), asking);
     let question = caller.until_told("elicitation/create").await;
-    // The answer itself is stored.
+    // The response itself is stored.
     faults.fail_writes_after(1, 1, Strike::BeforeCommit);
     let accept = json!({ "action": "accept", "content": {} });
     let answer = json!({ "jsonrpc": "2.0", "id": question["id"], "result": accept });
@@ -149,19 +150,19 @@ async fn answers_that_cannot_be_recorded_are_not_sent_and_the_error_says_what_to
 }
 
 #[tokio::test(start_paused = true)]
-async fn connections_of_single_calls_count() {
+async fn connections_of_isolated_calls_count() {
     let (target, mut servers) = scripted::target();
     let settings = Settings {
         isolate: Isolate::Call,
-        // One for whatever is no call, and one for a call.
-        connections_per_owner: 2,
+        // One for other requests, and one for the call.
+        max_connections_per_owner: 2,
         ..quick()
     };
     let outlast = Outlast::builder().policy(outlast::gateway::policy());
     let upstream = Upstream::new("played", target, settings);
     let running = outlast.build().gateway(vec![upstream]).await.unwrap();
-    let served = running.served()[0].clone();
-    let front = served.front.clone();
+    let served = running.endpoints()[0].clone();
+    let front = served.server.clone();
     let connecting = tokio::spawn(async move { connect(Kind::PlainLegacy, &front).await });
     let mut shared = servers.next().await;
     shared.welcome("2025-11-25", json!({ "tools": {} })).await;
@@ -191,38 +192,38 @@ async fn connections_of_single_calls_count() {
     }
 }
 
-/// A gateway on `store` before the server at `url` that lets one call in.
-async fn before(url: &str, store: &Arc<dyn Store>) -> (Engine, Arc<McpServer>) {
+/// A gateway on `store` in front of the server at `url`, with one open call at most.
+async fn gateway_at(url: &str, store: &Arc<dyn Store>) -> (Engine, Arc<McpServer>) {
     let settings = Settings {
         era: Server::V1.era(),
-        open_calls: Some(1),
+        max_open_calls: Some(1),
         ..quick()
     };
-    upstream::lasting(url, settings, store).await
+    harness::gateway_on_store(url, settings, store).await
 }
 
 #[tokio::test]
-async fn a_task_that_an_earlier_life_began_counts_among_the_open_calls() {
-    let stage = Stage::new(Server::V1).await;
-    let behind = http::serve(stage.direct.clone(), HttpOptions::default());
+async fn a_recovered_task_counts_as_an_open_call() {
+    let harness = Harness::new(Server::V1).await;
+    let behind = http::serve(harness.direct.clone(), HttpOptions::default());
     let behind = behind.await.unwrap();
     let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
-    let (engine, front) = before(&behind.url(), &store).await;
+    let (engine, front) = gateway_at(&behind.url(), &store).await;
     let mut caller = connect(Kind::V1, &front).await;
     let begun = caller.begin(json!({ "name": "gated" })).await;
-    let waiting = stage.until_waiting(1);
+    let waiting = harness.until_waiting(1);
     let waited = tokio::time::timeout(Duration::from_secs(60), waiting).await;
     waited.unwrap();
     until_attached(&store, task_in(&begun)).await;
     engine.shutdown(Duration::ZERO).await.unwrap();
     drop((caller, front));
-    let (engine, front) = before(&behind.url(), &store).await;
+    let (engine, front) = gateway_at(&behind.url(), &store).await;
     let mut caller = connect(Kind::V1, &front).await;
     let echo = json!({ "name": "echo", "arguments": { "say": "x" } });
     let refused = caller.request("tools/call", echo.clone()).await;
     let why = why(&refused);
     assert!(why.contains("openCalls"), "{why}");
-    stage.gate.add_permits(1);
+    harness.gate.add_permits(1);
     let ended = caller.finish(json!({ "name": "gated" }), begun);
     let ended = tokio::time::timeout(Duration::from_secs(60), ended).await;
     assert!(matches!(ended.unwrap(), Ending::Result(_)));
@@ -232,13 +233,13 @@ async fn a_task_that_an_earlier_life_began_counts_among_the_open_calls() {
 }
 
 #[tokio::test]
-async fn a_result_over_the_limit_ends_the_call_at_once_with_size_and_setting() {
-    // The answer to a plain call, and the result of a V1 task.
+async fn a_too_large_result_ends_the_call_and_names_the_setting() {
+    // The response to a call without a task, and the result of a V1 task.
     for (support, declared) in [
         ("forbidden", json!({ "tools": {} })),
         ("optional", capabilities()),
     ] {
-        let (mut caller, mut server) = outside::connected(Kind::V1, declared).await;
+        let (mut caller, mut server) = outside_calls::connected(Kind::V1, declared).await;
         let calling = tokio::spawn(async move { caller.call("slow", json!({})).await });
         server.list(&[("slow", support)]).await;
         let mut asked = server.asked("tools/call").await;

@@ -1,34 +1,31 @@
-//! The gateway between clients and servers of every kind, with our own server behind it or one that the test plays.
+//! The gateway between clients and servers of every kind. The server is our own or scripted.
 
-#![expect(
-    clippy::unwrap_used,
-    reason = "a test may stop where its stage is not as it should be"
-)]
+#![expect(clippy::unwrap_used, reason = "a test may panic if its setup fails")]
 
+mod cached_state;
 mod caller;
 mod cell;
-mod cells;
 mod crashes;
 mod eras;
 mod events;
 mod gate;
-mod held;
+mod harness;
 mod hops;
-mod keys;
-mod known;
+mod input_keys;
+mod input_requests;
 mod limits;
-mod outside;
+mod matrix;
+mod outside_calls;
 mod owners;
-mod passing;
-mod playing;
+mod passthrough;
 mod product;
-mod questions;
 mod reports;
 mod rules;
-#[path = "../client/stage.rs"]
+mod scenario;
+#[path = "../client/harness.rs"]
 #[expect(dead_code, reason = "the tests of the client use more of it")]
 mod scripted;
+mod session_preferences;
 mod tickets;
 mod trace;
 mod undelivered;
-mod upstream;

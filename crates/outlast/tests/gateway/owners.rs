@@ -1,4 +1,4 @@
-//! Who shares a connection with whom, and whose question it is.
+//! Which owners share a connection, and to which call an input request belongs.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,14 +16,14 @@ use serde_json::{Value, json};
 
 use crate::caller::connect;
 use crate::cell::Server as Behind;
+use crate::harness::{Harness, gateway, quick};
 use crate::scripted::{self, Server, said};
-use crate::upstream::{Stage, gateway, quick};
 
-/// Answers every question with its own name.
-struct Named(&'static str);
+/// Responds to every input request with its own name.
+struct NamedHandler(&'static str);
 
 #[async_trait]
-impl ClientHandler for Named {
+impl ClientHandler for NamedHandler {
     fn accepts(&self) -> InputKinds {
         InputKinds::all()
     }
@@ -33,10 +33,10 @@ impl ClientHandler for Named {
     }
 }
 
-/// Plays a server whose only tool asks who its caller is.
-async fn ask_and_tell(mut server: Server) -> Server {
+/// A scripted server whose only tool asks for the name of its caller.
+async fn serve_name_elicitation(mut server: Server) -> Server {
     server.welcome("2025-11-25", json!({ "tools": {} })).await;
-    // Listed for the client, and for the gateway.
+    // Once for the client, once for the gateway.
     server.list(&[("who", "forbidden")]).await;
     server.list(&[("who", "forbidden")]).await;
     let call = server.asked("tools/call").await;
@@ -55,14 +55,14 @@ fn form() -> Value {
 }
 
 #[tokio::test]
-async fn two_owners_who_are_asked_at_once_have_a_connection_each() {
+async fn two_owners_have_separate_connections() {
     // BR-NEG-5, BR-SEC-1.
     let (target, mut servers) = scripted::target();
     let (engine, front) = gateway(Upstream::new("played", target, quick())).await;
     let listening = http::serve(front, HttpOptions::default()).await.unwrap();
     let playing = tokio::spawn(async move {
-        let one = tokio::spawn(ask_and_tell(servers.next().await));
-        let other = tokio::spawn(ask_and_tell(servers.next().await));
+        let one = tokio::spawn(serve_name_elicitation(servers.next().await));
+        let other = tokio::spawn(serve_name_elicitation(servers.next().await));
         (one.await.unwrap(), other.await.unwrap())
     });
     let url = listening.url();
@@ -70,9 +70,9 @@ async fn two_owners_who_are_asked_at_once_have_a_connection_each() {
         let target = Target::http(HttpClientOptions::new(&url));
         tokio::spawn(async move {
             let options = ClientOptions {
-                // Each has a session of its own.
+                // Each has its own session.
                 era: Era::Legacy,
-                handler: Arc::new(Named(name)),
+                handler: Arc::new(NamedHandler(name)),
                 ..ClientOptions::default()
             };
             let client = Client::connect(target, options).await.unwrap();
@@ -96,7 +96,7 @@ async fn two_owners_who_are_asked_at_once_have_a_connection_each() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_question_that_could_be_of_two_calls_is_refused() {
+async fn an_ambiguous_input_request_is_rejected() {
     // BR-IN-14.
     let (target, mut servers) = scripted::target();
     let (_, front) = gateway(Upstream::new("played", target, quick())).await;
@@ -131,7 +131,7 @@ async fn call(caller: &mut Caller) -> i64 {
 }
 
 #[tokio::test(start_paused = true)]
-async fn isolated_calls_have_a_connection_each_and_ask_at_once() {
+async fn isolated_calls_have_separate_connections() {
     // BR-IN-14.
     let (target, mut servers) = scripted::target();
     let settings = Settings {
@@ -151,7 +151,7 @@ async fn isolated_calls_have_a_connection_each_and_ask_at_once() {
             assert_eq!(result["content"][0]["text"], "Ada/Who?");
         }
     });
-    // One for whatever is no call.
+    // One for requests other than calls.
     let mut first = servers.next().await;
     first.welcome("2025-11-25", json!({ "tools": {} })).await;
     let listing = tokio::spawn(async move {
@@ -182,7 +182,7 @@ async fn isolated_calls_have_a_connection_each_and_ask_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_connection_that_nobody_needs_is_closed_and_another_made_when_it_is_needed() {
+async fn an_idle_connection_is_closed_and_reopened_on_demand() {
     let (target, mut servers) = scripted::target();
     let (_, front) = gateway(Upstream::new("played", target, quick())).await;
     let connecting = {
@@ -202,14 +202,14 @@ async fn a_connection_that_nobody_needs_is_closed_and_another_made_when_it_is_ne
 }
 
 #[tokio::test]
-async fn credentials_of_a_client_end_at_the_gateway_and_those_of_the_gateway_begin_there() {
+async fn client_credentials_are_not_forwarded() {
     // BR-SEC-2, BR-SEC-1.
-    let stage = Stage::new(Behind::PlainLegacy).await;
+    let harness = Harness::new(Behind::PlainLegacy).await;
     let guarded = HttpOptions {
         tokens: vec![Token::new("gateway", "of-the-gateway")],
         ..HttpOptions::default()
     };
-    let behind = http::serve(stage.direct.clone(), guarded).await.unwrap();
+    let behind = http::serve(harness.direct.clone(), guarded).await.unwrap();
     let mut with_token = HttpClientOptions::new(behind.url());
     with_token.bearer = Some("of-the-gateway".into());
     for (options, lets_in) in [
@@ -234,7 +234,7 @@ async fn credentials_of_a_client_end_at_the_gateway_and_those_of_the_gateway_beg
                 let call = client.call_tool("reads", None).await.unwrap();
                 assert_eq!(said(&call.outcome().await.unwrap()), "read");
             }
-            // The server wants credentials: what to do is told.
+            // The server requires credentials: the error has a next step.
             (Err(fault), false) => {
                 let why = fault.to_string();
                 assert!(why.contains("401") && why.contains("--header"), "{why}");

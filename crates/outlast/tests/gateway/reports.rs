@@ -1,4 +1,4 @@
-//! What the gateway reports of a call at its server: status messages, errors, progress, refusals.
+//! What the gateway reports of a call at its server: status messages, errors, progress, rejections.
 
 use std::time::Duration;
 
@@ -13,9 +13,9 @@ use tokio::net::TcpStream;
 
 use crate::caller::connect;
 use crate::cell;
-use crate::outside::connected;
+use crate::harness::{Harness, quick};
+use crate::outside_calls::connected;
 use crate::scripted::{self, Server, capabilities, task};
-use crate::upstream::{Stage, quick};
 
 const WITH_TASKS: [Kind; 2] = [Kind::V1, Kind::V2];
 
@@ -26,7 +26,7 @@ fn saying(status: &str, message: &str) -> Value {
     task
 }
 
-/// Begins a call of which the server makes a task that says this.
+/// Starts a call for which the server creates a task with this status message.
 async fn begun(caller: &mut Caller, server: &mut Server, message: &str) -> Value {
     let making = async {
         server.list(&[("slow", "optional")]).await;
@@ -54,7 +54,7 @@ async fn tell(server: &mut Server, status: &str, message: &str) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn status_messages_of_creation_and_completion_pass() {
+async fn status_messages_of_creation_and_completion_are_kept() {
     for kind in WITH_TASKS {
         let (mut caller, mut server) = connected(kind, capabilities()).await;
         let begun = begun(&mut caller, &mut server, "queued as number 3").await;
@@ -71,7 +71,7 @@ async fn status_messages_of_creation_and_completion_pass() {
 async fn a_failed_task_keeps_the_message_and_the_error_of_its_server() {
     for kind in WITH_TASKS {
         for (code, message, expected) in [
-            // As the TypeScript SDK answers for a task that failed by a status update.
+            // The response of the TypeScript SDK for a task that failed by a status update.
             (
                 -32_603,
                 "Task t1 has no result stored",
@@ -102,8 +102,8 @@ async fn a_failed_task_keeps_the_message_and_the_error_of_its_server() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn status_texts_never_go_backwards() {
-    // A poll that was answered before the notification was sent, and came after it.
+async fn status_messages_never_go_back() {
+    // A poll whose response is older than the notification and arrives after it.
     let (mut caller, mut server) = connected(Kind::V2, capabilities()).await;
     let making = async {
         server.list(&[("slow", "optional")]).await;
@@ -122,7 +122,7 @@ async fn status_texts_never_go_backwards() {
     older["lastUpdatedAt"] = json!("2026-01-10T08:00:05Z");
     older["pollInterval"] = json!(1_000);
     server.reply(&look, older).await;
-    // The next look shows that the one before has been read.
+    // The next poll shows that the previous response was processed.
     server.asked("tasks/get").await;
     tokio::time::sleep(Duration::from_millis(100)).await;
     let got = caller.request("tasks/get", id).await;
@@ -155,8 +155,8 @@ async fn the_last_progress_before_the_end_arrives() {
 
 #[tokio::test]
 async fn progress_of_a_tool_of_the_library_is_the_status_message_of_a_v2_task() {
-    let stage = Stage::new(cell::Server::V2).await;
-    let mut caller = connect(Kind::V2, &stage.direct).await;
+    let harness = Harness::new(cell::Server::V2).await;
+    let mut caller = connect(Kind::V2, &harness.direct).await;
     let begun = caller.begin(json!({ "name": "gated" })).await;
     let id = json!({ "taskId": begun["result"]["taskId"] });
     let reports = |now: &Value| !now["statusMessage"].is_null();
@@ -165,12 +165,12 @@ async fn progress_of_a_tool_of_the_library_is_the_status_message_of_a_v2_task() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_that_no_server_takes_leaves_no_task() {
+async fn a_rejected_call_leaves_no_task() {
     // V1-CREATE-10.
     for kind in KINDS {
         let (mut caller, mut server) = connected(kind, json!({ "tools": {} })).await;
         let serving = async {
-            // Twice: the list may be old.
+            // Twice: the cached list may be old.
             server.list(&[("slow", "optional")]).await;
             server.list(&[("slow", "optional")]).await;
         };
@@ -193,13 +193,13 @@ async fn a_call_that_no_server_takes_leaves_no_task() {
 #[tokio::test]
 async fn an_endpoint_lists_the_tasks_of_its_own_server_only() {
     let (one, other) = (
-        Stage::new(cell::Server::V1).await,
-        Stage::new(cell::Server::V1).await,
+        Harness::new(cell::Server::V1).await,
+        Harness::new(cell::Server::V1).await,
     );
-    let upstream = |name: &str, stage: &Stage| {
+    let upstream = |name: &str, harness: &Harness| {
         Upstream::new(
             name,
-            outlast::client::Target::in_process(stage.direct.clone()),
+            outlast::client::Target::in_process(harness.direct.clone()),
             quick(),
         )
     };
@@ -208,9 +208,9 @@ async fn an_endpoint_lists_the_tasks_of_its_own_server_only() {
     let mut gateway = outlast.gateway(upstreams).await.unwrap();
     gateway.started().await.unwrap();
     let fronts: Vec<_> = gateway
-        .served()
+        .endpoints()
         .iter()
-        .map(|served| served.front.clone())
+        .map(|served| served.server.clone())
         .collect();
     let mut here = connect(Kind::V1, &fronts[0]).await;
     let mut there = connect(Kind::V1, &fronts[1]).await;
@@ -224,16 +224,16 @@ async fn an_endpoint_lists_the_tasks_of_its_own_server_only() {
 }
 
 #[tokio::test]
-async fn a_session_is_taken_only_at_the_endpoint_where_it_began() {
-    let stage = Stage::new(cell::Server::V1).await;
-    let target = || outlast::client::Target::in_process(stage.direct.clone());
+async fn a_session_is_valid_only_at_its_endpoint() {
+    let harness = Harness::new(cell::Server::V1).await;
+    let target = || outlast::client::Target::in_process(harness.direct.clone());
     let upstreams = ["one", "other"].map(|name| Upstream::new(name, target(), quick()));
     let outlast = Outlast::builder().build();
     let gateway = outlast.gateway(upstreams.into());
     let running = gateway.await.unwrap().http(None, HttpOptions::default());
     let running = running.await.unwrap();
     let urls: Vec<_> = running
-        .served()
+        .endpoints()
         .iter()
         .map(|served| running.url(served))
         .collect();
@@ -253,7 +253,7 @@ async fn a_session_is_taken_only_at_the_endpoint_where_it_began() {
     running.shutdown().await.unwrap();
 }
 
-/// The whole answer to a POST with one more header.
+/// The whole response to a POST with an additional header.
 async fn post(url: &str, header: &str, message: &Value) -> String {
     let (authority, path) = url
         .strip_prefix("http://")

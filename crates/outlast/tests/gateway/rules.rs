@@ -1,4 +1,4 @@
-//! Rules of the bridge that need a server which does exactly what the test says.
+//! Rules of the bridge that need a scripted server.
 
 use std::time::Duration;
 
@@ -7,19 +7,19 @@ use outlast::gateway::{Settings, Upstream};
 use outlast_testkit::mcp::caller::{Caller, Ending, KINDS, Kind};
 use serde_json::{Value, json};
 
-use crate::caller::{connect, connect_able};
+use crate::caller::{connect, connect_declaring};
 use crate::cell::SERVERS;
 use crate::events::task_in;
-use crate::outside::connected;
+use crate::harness::{Harness, gateway, quick};
+use crate::outside_calls::connected;
 use crate::scripted::{self, Server, capabilities, task};
-use crate::upstream::{Stage, gateway, quick};
 
 const RELATED: &str = "io.modelcontextprotocol/related-task";
 const CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
 const EXTENSION: &str = "io.modelcontextprotocol/tasks";
 const WITH_TASKS: [Kind; 2] = [Kind::V1, Kind::V2];
 
-/// Begins a call of which a V1 server makes a task that works, with a minute between two looks.
+/// Starts a call for which a V1 server creates a working task with a poll interval of a minute.
 async fn begun(caller: &mut Caller, server: &mut Server) -> Value {
     let making = async {
         server.list(&[("slow", "optional")]).await;
@@ -31,13 +31,13 @@ async fn begun(caller: &mut Caller, server: &mut Server) -> Value {
     answer
 }
 
-/// The task that a creation names.
+/// The task in a create result.
 fn named(begun: &Value) -> Value {
     json!({ "taskId": task_in(begun) })
 }
 
 async fn status(caller: &mut Caller, task: &Value) -> Value {
-    // News travel first.
+    // Let notifications arrive first.
     tokio::time::sleep(Duration::from_millis(100)).await;
     let got = caller.request("tasks/get", task.clone()).await;
     got["result"]["status"].clone()
@@ -59,11 +59,12 @@ fn statuses(caller: &Caller) -> Vec<&str> {
         .collect()
 }
 
-/// A client before a modern server that the test plays.
-pub(crate) async fn before_modern(kind: Kind, can: Value) -> (Caller, Server) {
+/// A client and a scripted modern server behind the gateway.
+pub(crate) async fn client_and_modern_server(kind: Kind, can: Value) -> (Caller, Server) {
     let (target, mut servers) = scripted::target();
     let (_, front) = gateway(Upstream::new("played", target, modern())).await;
-    let connecting = tokio::spawn(async move { connect_able(kind, &front, "by-hand", can).await });
+    let connecting =
+        tokio::spawn(async move { connect_declaring(kind, &front, "by-hand", can).await });
     let mut server = servers.next().await;
     discovered(&mut server).await;
     (connecting.await.unwrap(), server)
@@ -77,7 +78,7 @@ pub(crate) fn modern() -> Settings {
     }
 }
 
-/// Introduces a modern server that does tasks.
+/// Responds to `server/discover` of a modern server with tasks.
 pub(crate) async fn discovered(server: &mut Server) {
     let asked = server.asked("server/discover").await;
     let about = json!({
@@ -90,7 +91,7 @@ pub(crate) async fn discovered(server: &mut Server) {
     server.reply(&asked, about).await;
 }
 
-/// A V2 task as the server shows it.
+/// A V2 task as the server reports it.
 fn modern_task(kind: &str, status: &str, message: &str) -> Value {
     json!({
         "resultType": kind, "taskId": "t1", "status": status, "statusMessage": message,
@@ -99,7 +100,7 @@ fn modern_task(kind: &str, status: &str, message: &str) -> Value {
     })
 }
 
-/// Answers the lists that the gateway asks for, and then the call.
+/// Responds to the gateway's list requests, and returns the call.
 pub(crate) async fn modern_call(server: &mut Server) -> Value {
     let list = server.asked("tools/list").await;
     let tool = json!({ "name": "slow", "inputSchema": { "type": "object" } });
@@ -109,20 +110,20 @@ pub(crate) async fn modern_call(server: &mut Server) -> Value {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_task_changes_as_its_generation_says_however_its_server_jumps() {
+async fn status_changes_follow_the_rules_whatever_the_server_reports() {
     // BR-GEN-4, BR-GEN-5, BR-NT-3, BD-7.
     for kind in WITH_TASKS {
         let (mut caller, mut server) = connected(kind, capabilities()).await;
         let begun = begun(&mut caller, &mut server).await;
         let id = named(&begun);
-        // BD-7: the question is not here yet.
+        // BD-7: the input request has not arrived yet.
         tell(&mut server, "input_required").await;
         let fetch = server.asked("tasks/result").await;
         assert_eq!(status(&mut caller, &id).await, "working", "{kind:?}");
-        // BR-NT-3: it has ended, and its outcome is not here yet.
+        // BR-NT-3: it has ended, and its outcome has not arrived yet.
         tell(&mut server, "completed").await;
         assert_eq!(status(&mut caller, &id).await, "working", "{kind:?}");
-        // What has ended does not work again.
+        // A terminal status does not change.
         tell(&mut server, "working").await;
         server.reply(&fetch, scripted::text("done")).await;
         assert_eq!(status(&mut caller, &id).await, "completed", "{kind:?}");
@@ -135,8 +136,8 @@ async fn a_task_changes_as_its_generation_says_however_its_server_jumps() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn looks_of_a_client_are_answered_from_the_record_and_so_are_its_lists() {
-    // BR-GEN-8, BR-LT-1: this server lists no tasks, and is not asked to.
+async fn polls_and_lists_are_answered_from_the_store() {
+    // BR-GEN-8, BR-LT-1: this server does not support `tasks/list`, and does not get it.
     for kind in WITH_TASKS {
         let mut can = capabilities();
         can["tasks"].as_object_mut().unwrap().remove("list");
@@ -154,7 +155,7 @@ async fn looks_of_a_client_are_answered_from_the_record_and_so_are_its_lists() {
             assert_eq!(tasks[0]["taskId"], id["taskId"]);
         }
         server.silence(Duration::from_secs(30)).await;
-        // One look, at the pace of the server.
+        // One poll, at the server's interval.
         let look = server.asked("tasks/get").await;
         server.reply(&look, task("working", 60_000)).await;
         server.silence(Duration::from_secs(50)).await;
@@ -162,7 +163,7 @@ async fn looks_of_a_client_are_answered_from_the_record_and_so_are_its_lists() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_wait_for_the_result_that_is_cut_is_begun_again_while_input_is_required() {
+async fn an_interrupted_tasks_result_is_repeated_while_input_is_required() {
     // BR-RES-5.
     let (mut caller, mut server) = connected(Kind::V2, capabilities()).await;
     let begun = begun(&mut caller, &mut server).await;
@@ -185,7 +186,7 @@ async fn a_wait_for_the_result_that_is_cut_is_begun_again_while_input_is_require
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_has_been_answered_or_has_ended_is_not_cancelled() {
+async fn a_finished_call_is_not_cancelled() {
     // BR-CAN-3, BR-CAN-10.
     let (mut caller, mut server) = connected(Kind::V1, capabilities()).await;
     let begun = begun(&mut caller, &mut server).await;
@@ -205,7 +206,7 @@ async fn what_has_been_answered_or_has_ended_is_not_cancelled() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_task_that_its_server_cancels_is_cancelled_for_everybody() {
+async fn a_task_cancelled_by_its_server_is_cancelled() {
     // BR-CAN-11, bridge §14.4.
     for kind in KINDS {
         let (mut caller, mut server) = connected(kind, capabilities()).await;
@@ -214,7 +215,7 @@ async fn a_task_that_its_server_cancels_is_cancelled_for_everybody() {
         let call = server.asked("tools/call").await;
         let made = json!({ "task": task("working", 60_000) });
         server.reply(&call, made).await;
-        // Longer than the grace window.
+        // Longer than the grace period.
         tokio::time::sleep(Duration::from_millis(500)).await;
         tell(&mut server, "cancelled").await;
         let ended = calling.await.unwrap();
@@ -230,8 +231,7 @@ async fn a_task_that_its_server_cancels_is_cancelled_for_everybody() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_question_of_a_call_that_is_cancelled_is_answered_for_its_server_and_gone_for_its_client()
-{
+async fn a_cancellation_dismisses_the_input_request_of_the_call() {
     // BR-CAN-12, BR-CAN-6.
     for kind in WITH_TASKS {
         let (mut caller, mut server) = connected(kind, json!({ "tools": {} })).await;
@@ -255,7 +255,7 @@ async fn a_question_of_a_call_that_is_cancelled_is_answered_for_its_server_and_g
         while status(&mut caller, &id).await != "cancelled" {}
         let gone = caller.request("tasks/get", id.clone()).await;
         assert!(gone["result"].get("inputRequests").is_none(), "{gone}");
-        // Late answers are ignored.
+        // Late responses are ignored.
         let accept = json!({ "action": "accept", "content": {} });
         if kind == Kind::V2 {
             let keys = got["result"]["inputRequests"].as_object().unwrap();
@@ -274,8 +274,7 @@ async fn a_question_of_a_call_that_is_cancelled_is_answered_for_its_server_and_g
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_modern_caller_that_leaves_before_its_task_is_made_takes_the_work_along_and_a_legacy_one_does_not()
- {
+async fn disconnecting_before_the_task_cancels_only_modern_calls() {
     // BR-CREATE-10, BR-CAN-13.
     let (mut caller, mut server) = connected(Kind::V2, capabilities()).await;
     let request = caller.send("tools/call", json!({ "name": "slow" })).await;
@@ -296,7 +295,7 @@ async fn a_modern_caller_that_leaves_before_its_task_is_made_takes_the_work_alon
         let mut caller = connect(Kind::V1, &calling).await;
         let params = json!({ "name": "slow", "task": {} });
         caller.send("tools/call", params).await;
-        // Until it is on its way.
+        // Wait until it is sent.
         tokio::time::sleep(Duration::from_millis(500)).await;
     });
     let mut server = servers.next().await;
@@ -314,7 +313,7 @@ async fn a_modern_caller_that_leaves_before_its_task_is_made_takes_the_work_alon
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_task_that_a_server_makes_at_its_client_is_hosted_by_the_gateway() {
+async fn the_gateway_hosts_tasks_of_the_server() {
     // BR-CH-1.
     for kind in WITH_TASKS {
         let (mut caller, mut server) = connected(kind, capabilities()).await;
@@ -345,7 +344,7 @@ async fn a_task_that_a_server_makes_at_its_client_is_hosted_by_the_gateway() {
         server.reply(&fetch, scripted::text("done")).await;
         let (caller, ended) = finishing.await.unwrap();
         assert!(matches!(ended, Ending::Result(_)), "{kind:?}");
-        // The client was asked in its own way, and for no task.
+        // The client got a normal request without `task`.
         let (method, params) = &caller.asked[0];
         assert_eq!(method, "elicitation/create");
         assert!(params.get("task").is_none(), "{params}");
@@ -353,7 +352,7 @@ async fn a_task_that_a_server_makes_at_its_client_is_hosted_by_the_gateway() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_client_can_be_asked_is_declared_to_a_modern_server_with_every_request() {
+async fn input_kinds_are_declared_to_a_modern_server_in_every_request() {
     // BR-NEG-7, BR-NEG-8.
     for kind in KINDS {
         for (can, declared) in [
@@ -367,7 +366,7 @@ async fn what_a_client_can_be_asked_is_declared_to_a_modern_server_with_every_re
                 json!({ "sampling": { "tools": {} } }),
             ),
         ] {
-            let (mut caller, mut server) = before_modern(kind, can).await;
+            let (mut caller, mut server) = client_and_modern_server(kind, can).await;
             let calling = tokio::spawn(async move { caller.call("slow", json!({})).await });
             let call = modern_call(&mut server).await;
             let mut expected = declared.clone();
@@ -390,9 +389,9 @@ async fn what_a_client_can_be_asked_is_declared_to_a_modern_server_with_every_re
 }
 
 #[tokio::test(start_paused = true)]
-async fn words_of_a_v2_task_are_words_of_a_v1_task_and_no_progress() {
+async fn a_status_message_of_v2_is_one_of_v1_and_not_progress() {
     // BR-PG-4, BD-18.
-    let (mut caller, mut server) = before_modern(Kind::V1, json!({})).await;
+    let (mut caller, mut server) = client_and_modern_server(Kind::V1, json!({})).await;
     let params = json!({ "name": "slow", "task": {}, "_meta": { "progressToken": "mine" } });
     let making = async {
         let call = modern_call(&mut server).await;
@@ -405,7 +404,7 @@ async fn words_of_a_v2_task_are_words_of_a_v1_task_and_no_progress() {
     let mut times = Vec::new();
     for words in ["a third", "two thirds"] {
         let look = server.asked("tasks/get").await;
-        // The clock of the engine is that of the wall.
+        // The engine uses the wall clock.
         std::thread::sleep(Duration::from_millis(20));
         server
             .reply(&look, modern_task("complete", "working", words))
@@ -425,33 +424,36 @@ async fn words_of_a_v2_task_are_words_of_a_v1_task_and_no_progress() {
     assert!(!told.contains(&"notifications/progress"), "{told:?}");
 }
 
-/// A client that can be asked to open pages.
-async fn opens_pages(kind: Kind) -> (Caller, Server) {
+/// A client that supports url elicitation.
+async fn client_with_url_elicitation(kind: Kind) -> (Caller, Server) {
     let (target, mut servers) = scripted::target();
     let (_, front) = gateway(Upstream::new("played", target, quick())).await;
     let can = json!({ "elicitation": { "form": {}, "url": {} } });
-    let connecting = tokio::spawn(async move { connect_able(kind, &front, "by-hand", can).await });
+    let connecting =
+        tokio::spawn(async move { connect_declaring(kind, &front, "by-hand", can).await });
     let mut server = servers.next().await;
     server.welcome("2025-11-25", json!({ "tools": {} })).await;
     (connecting.await.unwrap(), server)
 }
 
-fn page() -> Value {
+fn url_elicitation() -> Value {
     json!({ "mode": "url", "message": "Sign in", "url": "https://example.org/in", "elicitationId": "e1" })
 }
 
 #[tokio::test(start_paused = true)]
-async fn only_a_legacy_client_hears_what_a_page_is_called() {
+async fn only_a_legacy_client_gets_an_elicitation_id() {
     // BR-IN-10.
     for kind in KINDS {
-        let (mut caller, mut server) = opens_pages(kind).await;
+        let (mut caller, mut server) = client_with_url_elicitation(kind).await;
         let calling = tokio::spawn(async move {
             let ended = caller.call("slow", json!({})).await;
             (caller, ended)
         });
         server.list(&[("slow", "forbidden")]).await;
         let call = server.asked("tools/call").await;
-        server.ask("q", "elicitation/create", page()).await;
+        server
+            .ask("q", "elicitation/create", url_elicitation())
+            .await;
         assert_eq!(server.answer("q").await["result"]["action"], "accept");
         let done = json!({ "elicitationId": "e1" });
         server
@@ -483,18 +485,21 @@ async fn only_a_legacy_client_hears_what_a_page_is_called() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_page_of_a_modern_server_gets_a_name_for_a_legacy_client() {
+async fn a_legacy_client_gets_a_generated_elicitation_id() {
     // BR-IN-10.
     let can = json!({ "elicitation": { "form": {}, "url": {} } });
-    let (mut caller, mut server) = before_modern(Kind::PlainLegacy, can).await;
+    let (mut caller, mut server) = client_and_modern_server(Kind::PlainLegacy, can).await;
     let calling = tokio::spawn(async move {
         let ended = caller.call("slow", json!({})).await;
         (caller, ended)
     });
     let call = modern_call(&mut server).await;
-    let mut page = page();
-    page.as_object_mut().unwrap().remove("elicitationId");
-    let asks = json!({ "k": { "method": "elicitation/create", "params": page } });
+    let mut url_elicitation = url_elicitation();
+    url_elicitation
+        .as_object_mut()
+        .unwrap()
+        .remove("elicitationId");
+    let asks = json!({ "k": { "method": "elicitation/create", "params": url_elicitation } });
     let asked =
         json!({ "resultType": "input_required", "inputRequests": asks, "requestState": "s" });
     server.reply(&call, asked).await;
@@ -509,20 +514,19 @@ async fn a_page_of_a_modern_server_gets_a_name_for_a_legacy_client() {
     assert!(!name.is_empty());
 }
 
-/// Refuses a call because a page has to be opened first.
-async fn demand(server: &mut Server, call: &Value) {
-    let error =
-        json!({ "code": -32042, "message": "sign in first", "data": { "elicitations": [page()] } });
+/// Rejects a call because it requires a url elicitation.
+async fn require_url_elicitation(server: &mut Server, call: &Value) {
+    let error = json!({ "code": -32042, "message": "sign in first", "data": { "elicitations": [url_elicitation()] } });
     server
         .write(json!({ "jsonrpc": "2.0", "id": call["id"], "error": error }))
         .await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_page_that_must_be_opened_first_is_asked_for_in_the_way_of_the_caller() {
+async fn a_required_url_elicitation_follows_the_era_of_the_caller() {
     // BR-IN-11.
     for kind in KINDS {
-        let (mut caller, mut server) = opens_pages(kind).await;
+        let (mut caller, mut server) = client_with_url_elicitation(kind).await;
         let params = json!({ "name": "slow" });
         let calling = tokio::spawn(async move {
             let answer = caller.begin(params.clone()).await;
@@ -531,7 +535,7 @@ async fn a_page_that_must_be_opened_first_is_asked_for_in_the_way_of_the_caller(
         });
         server.list(&[("slow", "forbidden")]).await;
         let call = server.asked("tools/call").await;
-        demand(&mut server, &call).await;
+        require_url_elicitation(&mut server, &call).await;
         if matches!(kind, Kind::PlainModern | Kind::V2) {
             let again = server.asked("tools/call").await;
             server.reply(&again, scripted::text("in")).await;
@@ -551,14 +555,14 @@ async fn a_page_that_must_be_opened_first_is_asked_for_in_the_way_of_the_caller(
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_modern_caller_that_opens_no_pages_is_told_what_it_lacks() {
+async fn a_modern_caller_without_url_elicitation_gets_the_missing_capability() {
     // BR-IN-11.
     for kind in [Kind::PlainModern, Kind::V2] {
         let (mut caller, mut server) = connected(kind, json!({ "tools": {} })).await;
         let calling = tokio::spawn(async move { caller.begin(json!({ "name": "slow" })).await });
         server.list(&[("slow", "forbidden")]).await;
         let call = server.asked("tools/call").await;
-        demand(&mut server, &call).await;
+        require_url_elicitation(&mut server, &call).await;
         let answer = calling.await.unwrap();
         assert_eq!(answer["error"]["code"], -32021, "{kind:?}: {answer}");
         let required = &answer["error"]["data"]["requiredCapabilities"];
@@ -567,11 +571,11 @@ async fn a_modern_caller_that_opens_no_pages_is_told_what_it_lacks() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_task_may_ask_is_what_its_creation_declared() {
-    // BD-8: a poll that declares less sees the question all the same.
+async fn the_creation_decides_which_input_requests_are_allowed() {
+    // BD-8: a poll that declares less still gets the input request.
     for server in SERVERS {
-        let stage = Stage::new(server).await;
-        let mut caller = connect(Kind::V2, &stage.front).await;
+        let harness = Harness::new(server).await;
+        let mut caller = connect(Kind::V2, &harness.front).await;
         let begun = caller.begin(json!({ "name": "late" })).await;
         let id = named(&begun);
         caller.can = json!({});

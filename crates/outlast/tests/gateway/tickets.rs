@@ -1,4 +1,5 @@
-//! Slow tools for clients that take no tasks: held, with signs of life or with a ticket, and never lost.
+//! Slow tools for clients without tasks: the gateway waits, sends progress or returns a ticket, and
+//! never loses the result.
 
 use std::time::Duration;
 
@@ -8,11 +9,11 @@ use serde_json::json;
 
 use crate::caller::{connect, connect_as};
 use crate::cell::{SERVERS, Server};
-use crate::upstream::{Stage, quick};
+use crate::harness::{Harness, quick};
 
 const PLAIN: [Kind; 2] = [Kind::PlainLegacy, Kind::PlainModern];
 
-/// Calls a tool that waits at the gate until its caller gets a ticket, and returns the task that it names.
+/// Calls a tool that waits at the gate until the caller gets a ticket, and returns its task.
 async fn ticket(caller: &mut Caller, tool: &str) -> String {
     named(&caller.call(tool, json!({ "wait": true })).await)
 }
@@ -37,23 +38,23 @@ fn text(ended: &Ending) -> String {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_client_that_waits_no_longer_gets_a_ticket_and_the_result_for_it() {
+async fn a_client_whose_wait_ends_gets_a_ticket_and_the_result() {
     for kind in PLAIN {
-        let stage = Stage::new(Server::PlainLegacy).await;
-        let mut caller = connect(kind, &stage.front).await;
+        let harness = Harness::new(Server::PlainLegacy).await;
+        let mut caller = connect(kind, &harness.front).await;
         let task = ticket(&mut caller, "gated").await;
         let id = json!({ "taskId": task });
-        // It still runs: another ticket, in the time that was wished for.
+        // It still runs: another ticket, after the requested time.
         let again = caller.call("task_wait", json!({ "taskId": task, "seconds": 1 }));
         assert_eq!(named(&again.await), task);
         let all = caller.call("task_status", json!({})).await;
         assert!(text(&all).contains(&task) && text(&all).contains("working"));
-        stage.gate.add_permits(1);
+        harness.gate.add_permits(1);
         let result = caller.call("task_wait", id.clone()).await;
         assert_eq!(text(&result), "through", "{kind:?}");
         let one = caller.call("task_status", id).await;
         assert!(text(&one).contains("completed"), "{one:?}");
-        // A model that comes back tells its tasks apart by their calls, also by those that have ended.
+        // The list shows the call of each task, also of ended ones.
         assert!(text(&one).contains("(gated {"), "{one:?}");
     }
 }
@@ -61,12 +62,12 @@ async fn a_client_that_waits_no_longer_gets_a_ticket_and_the_result_for_it() {
 #[tokio::test(start_paused = true)]
 async fn a_task_can_be_cancelled_by_its_ticket() {
     for kind in PLAIN {
-        let stage = Stage::new(Server::PlainLegacy).await;
-        let mut caller = connect(kind, &stage.front).await;
+        let harness = Harness::new(Server::PlainLegacy).await;
+        let mut caller = connect(kind, &harness.front).await;
         let task = ticket(&mut caller, "gated").await;
         let id = json!({ "taskId": task });
         caller.call("task_cancel", id.clone()).await;
-        stage.until_waiting(0).await;
+        harness.until_waiting(0).await;
         let ended = caller.call("task_wait", id).await;
         assert_eq!(ended, Ending::Cancelled);
         let unknown = caller
@@ -77,9 +78,9 @@ async fn a_task_can_be_cancelled_by_its_ticket() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_client_whose_limit_begins_anew_with_progress_hears_that_its_call_lives() {
-    let stage = Stage::new(Server::PlainLegacy).await;
-    let mut caller = connect_as(Kind::PlainLegacy, &stage.front, "opencode").await;
+async fn a_client_whose_timeout_resets_gets_regular_progress() {
+    let harness = Harness::new(Server::PlainLegacy).await;
+    let mut caller = connect_as(Kind::PlainLegacy, &harness.front, "opencode").await;
     let params = json!({ "name": "gated", "_meta": { "progressToken": 7 } });
     let id = caller.send("tools/call", params).await;
     let mut last = 0.0;
@@ -90,13 +91,13 @@ async fn a_client_whose_limit_begins_anew_with_progress_hears_that_its_call_live
         assert!(now > last, "{now} after {last}");
         last = now;
     }
-    stage.gate.add_permits(1);
+    harness.gate.add_permits(1);
     let answer = caller.answer_to(id).await;
     assert_eq!(answer["result"]["content"][0]["text"], "through");
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_has_tasks_or_wants_no_tickets_waits_for_the_result() {
+async fn clients_with_tasks_or_without_tickets_wait_for_the_result() {
     // BR-CREATE-4.
     let no_tickets = Settings {
         tickets: false,
@@ -108,13 +109,13 @@ async fn who_has_tasks_or_wants_no_tickets_waits_for_the_result() {
         (Kind::PlainLegacy, "by-hand", no_tickets.clone()),
         (Kind::PlainModern, "by-hand", no_tickets),
     ] {
-        let stage = Stage::with(Server::PlainLegacy, settings).await;
-        let mut caller = connect_as(kind, &stage.front, name).await;
+        let harness = Harness::with(Server::PlainLegacy, settings).await;
+        let mut caller = connect_as(kind, &harness.front, name).await;
         let listed = caller.request("tools/list", json!({})).await;
         assert!(!listed.to_string().contains("task_wait"), "{kind:?} {name}");
         let id = caller.send("tools/call", json!({ "name": "gated" })).await;
         tokio::time::sleep(Duration::from_secs(500)).await;
-        stage.gate.add_permits(1);
+        harness.gate.add_permits(1);
         let answer = caller.answer_to(id).await;
         let said = &answer["result"]["content"][0]["text"];
         assert_eq!(*said, "through", "{kind:?} {name}");
@@ -122,33 +123,33 @@ async fn who_has_tasks_or_wants_no_tickets_waits_for_the_result() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_that_is_repeated_while_it_runs_is_found_again_only_if_it_could_run_twice() {
-    let stage = Stage::new(Server::PlainLegacy).await;
-    let mut caller = connect(Kind::PlainLegacy, &stage.front).await;
+async fn a_repeated_call_joins_the_running_one_only_if_repeatable() {
+    let harness = Harness::new(Server::PlainLegacy).await;
+    let mut caller = connect(Kind::PlainLegacy, &harness.front).await;
     let first = ticket(&mut caller, "reads").await;
     assert_eq!(ticket(&mut caller, "reads").await, first);
-    stage.until_waiting(1).await;
+    harness.until_waiting(1).await;
     let other = json!({ "wait": true, "of": "another" });
     assert_ne!(named(&caller.call("reads", other).await), first);
-    stage.gate.add_permits(2);
+    harness.gate.add_permits(2);
     let read = caller.call("task_wait", json!({ "taskId": first })).await;
     assert_eq!(text(&read), "read");
-    stage.until_waiting(0).await;
+    harness.until_waiting(0).await;
     let once = ticket(&mut caller, "gated").await;
     assert_ne!(ticket(&mut caller, "gated").await, once);
-    stage.until_waiting(2).await;
+    harness.until_waiting(2).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_whose_caller_has_left_goes_on_and_its_result_is_kept() {
-    // BR-CAN-8; bridge §17: front disconnect.
-    let stage = Stage::new(Server::PlainLegacy).await;
-    let mut caller = connect(Kind::PlainLegacy, &stage.front).await;
+async fn a_call_continues_after_its_client_disconnects() {
+    // BR-CAN-8; bridge §17: client disconnect.
+    let harness = Harness::new(Server::PlainLegacy).await;
+    let mut caller = connect(Kind::PlainLegacy, &harness.front).await;
     let task = ticket(&mut caller, "gated").await;
     drop(caller);
-    stage.gate.add_permits(1);
-    stage.until_waiting(0).await;
-    let mut caller = connect(Kind::PlainLegacy, &stage.front).await;
+    harness.gate.add_permits(1);
+    harness.until_waiting(0).await;
+    let mut caller = connect(Kind::PlainLegacy, &harness.front).await;
     let result = caller.call("task_wait", json!({ "taskId": task })).await;
     assert_eq!(text(&result), "through");
     let listed = caller.call("task_status", json!({})).await;
@@ -156,16 +157,16 @@ async fn a_call_whose_caller_has_left_goes_on_and_its_result_is_kept() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_task_asks_is_asked_of_whoever_waits_for_it_by_its_ticket() {
-    // Bridge §8: sinks i and iii, for a call whose own answer has been given.
+async fn a_client_that_waits_by_ticket_gets_the_input_requests() {
+    // Bridge §8: sinks i and iii, for a call that already has its response.
     let settings = Settings {
-        budget: Some(Duration::from_millis(350)),
+        wait_budget: Some(Duration::from_millis(350)),
         ..quick()
     };
     for server in SERVERS {
         for kind in [Kind::PlainLegacy, Kind::PlainModern] {
-            let stage = Stage::with(server, settings.clone()).await;
-            let mut caller = connect(kind, &stage.front).await;
+            let harness = Harness::with(server, settings.clone()).await;
+            let mut caller = connect(kind, &harness.front).await;
             let task = named(&caller.call("late", json!({})).await);
             assert!(caller.asked.is_empty(), "{kind:?} → {server:?}");
             let ended = caller.wait(&json!({ "taskId": task })).await;

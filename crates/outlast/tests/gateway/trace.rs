@@ -1,4 +1,4 @@
-//! The trace that a call belongs to goes on at the upstream.
+//! The trace context of a call is sent to the upstream.
 
 use std::sync::{Arc, Mutex};
 
@@ -7,14 +7,14 @@ use outlast::client::{Era, Target};
 use outlast::engine::{Engine, MemoryStore};
 use outlast::gateway::{Settings, Upstream};
 use outlast::server::{IncomingRequest, McpServer, Middleware, Next, RUNNER, Reply, ServerInfo};
-use outlast::{Own, Tool, Tools, text};
+use outlast::{LocalServer, Tool, Tools, text};
 use outlast_testkit::mcp::caller::{Ending, KINDS};
 use serde_json::{Value, json};
 
 use crate::caller::connect;
-use crate::upstream::{gateway, quick};
+use crate::harness::{gateway, quick};
 
-/// Remembers the `_meta` of the last call of a tool.
+/// Stores the `_meta` of the last tool call.
 #[derive(Clone, Default)]
 struct LastMeta(Arc<Mutex<Value>>);
 
@@ -42,13 +42,13 @@ async fn server(heard: LastMeta) -> Arc<McpServer> {
     };
     McpServer::with_backend(
         engine,
-        Arc::new(Own::new(tools, about)),
+        Arc::new(LocalServer::new(tools, about)),
         vec![Arc::new(heard)],
     )
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_trace_of_a_call_reaches_servers_of_either_era_unchanged() {
+async fn trace_context_reaches_servers_of_both_eras_unchanged() {
     // V2-META-9.
     let trace = json!({
         "traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",

@@ -1,4 +1,4 @@
-//! Answers to input requests of a V1 server at a URL that the server does not take after a restart of the gateway.
+//! Input responses that a V1 server at a URL rejects after a restart of the gateway.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,15 +10,15 @@ use outlast_testkit::within;
 use serde_json::{Value, json};
 
 use crate::caller::connect;
+use crate::harness::{gateway_on_store, quick};
 use crate::scripted::task;
-use crate::upstream::{lasting, quick};
 
 /// How the server treats the session of the first run of the gateway.
 #[derive(Clone, Copy, Debug)]
 enum Session {
-    /// It knows the session, and refuses the answer with this status.
+    /// It knows the session, and rejects the response with this status.
     Refuses(u16),
-    /// It has forgotten the session.
+    /// It does not know the session.
     Forgotten,
 }
 
@@ -33,7 +33,7 @@ async fn a_refused_answer_after_a_restart_ends_the_task() {
         let mut server = ScriptedHttpServer::listen().await;
         let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
         let url = server.url.clone();
-        let (engine, front) = lasting(&url, quick(), &store).await;
+        let (engine, front) = gateway_on_store(&url, quick(), &store).await;
         let connecting = tokio::spawn(async move { (connect(Kind::V2, &front).await, front) });
         let (listening, _) = server.welcome(Some("first")).await;
         let stream = listening.stream().await;
@@ -45,7 +45,7 @@ async fn a_refused_answer_after_a_restart_ends_the_task() {
         drop((caller, front));
 
         let serving = tokio::spawn(serve(server, session));
-        let (engine, front) = lasting(&url, quick(), &store).await;
+        let (engine, front) = gateway_on_store(&url, quick(), &store).await;
         let mut caller = connect(Kind::V2, &front).await;
         open_request(&mut caller, &task).await;
         let ended = caller.finish(json!({}), begun);
@@ -55,7 +55,7 @@ async fn a_refused_answer_after_a_restart_ends_the_task() {
         };
         assert!(why.contains("input response"), "{session:?}: {why}");
         assert!(why.contains("call the tool again"), "{session:?}: {why}");
-        // BR-ID-1: neither session belongs into an error.
+        // BR-ID-1: no error contains a session id.
         for id in ["first", "second"] {
             assert!(!why.contains(id), "{session:?}: {why}");
         }
@@ -68,7 +68,7 @@ async fn a_refused_answer_after_a_restart_ends_the_task() {
     }
 }
 
-/// Makes a task of a call and sends an input request for it. Returns the answer to the call.
+/// Creates a task for a call and sends an input request for it. Returns the response to the call.
 async fn asked_input(
     server: &mut ScriptedHttpServer,
     mut stream: EventStream,
@@ -80,7 +80,7 @@ async fn asked_input(
         list.reply(json!({ "tools": [tool] })).await;
         let call = server.next("POST", "tools/call").await;
         call.reply(json!({ "task": task("working", 100) })).await;
-        // What it takes to find the task again is stored before the first poll.
+        // The state that resumes the task is stored before the first poll.
         let poll = server.next("POST", "tasks/get").await;
         poll.reply(task("working", 60_000)).await;
         let params = json!({
@@ -108,7 +108,8 @@ async fn open_request(caller: &mut Caller, task: &Value) {
     within("an input request", shown).await;
 }
 
-/// The server as the second run of the gateway meets it. An answer must come in the session of the first run.
+/// The server during the second run of the gateway. A response must arrive in the session of the
+/// first run.
 async fn serve(mut server: ScriptedHttpServer, session: Session) {
     let mut open = Vec::new();
     loop {

@@ -11,7 +11,7 @@ use outlast::server::{McpServer, RUNNER, ServerInfo};
 use outlast::store::open_store;
 use outlast::tools::Hints;
 use outlast::transport::http::{HttpOptions, HttpServer, serve};
-use outlast::{Level, Own, TaskSupport, Tool, Tools, text};
+use outlast::{Level, LocalServer, TaskSupport, Tool, Tools, text};
 use outlast_testkit::mcp::HttpClient;
 use serde_json::json;
 use tokio::sync::Semaphore;
@@ -75,7 +75,7 @@ impl Harness {
         };
         let resource = Resource::new("test:one", "one", || async { Ok(Contents::text("1")) });
         let resources = Resources::new().with(resource);
-        let own = Own::new(tools, about).resources(resources.clone());
+        let own = LocalServer::new(tools, about).resources(resources.clone());
         let front = McpServer::with_backend(engine.clone(), Arc::new(own), Vec::new());
         let harness = Self {
             server: serve(front, options).await.unwrap(),

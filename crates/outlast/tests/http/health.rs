@@ -177,7 +177,7 @@ async fn a_closing_server_serves_health_checks_until_its_last_request() {
 #[tokio::test]
 async fn connections_beyond_the_limit_get_health_checks_and_503() {
     let options = HttpOptions {
-        connections: 3,
+        max_connections: 3,
         ..HttpOptions::default()
     };
     let harness = Harness::with(options).await;

@@ -133,7 +133,7 @@ async fn a_body_of_100_mb_affects_no_other_client() {
 #[tokio::test]
 async fn slow_senders_are_disconnected_and_affect_no_other_client() {
     let harness = Harness::with(HttpOptions {
-        patience: Duration::from_millis(200),
+        client_timeout: Duration::from_millis(200),
         ..HttpOptions::default()
     })
     .await;

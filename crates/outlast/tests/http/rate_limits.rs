@@ -14,7 +14,7 @@ use outlast_testkit::mcp::HttpClient as Client;
 #[tokio::test]
 async fn too_many_requests_get_429_with_retry_after() {
     let harness = Harness::with(HttpOptions {
-        requests_per_second: NonZeroU32::new(10),
+        max_requests_per_second: NonZeroU32::new(10),
         tokens: vec![Token::new("ada", "a"), Token::new("bob", "b")],
         ..HttpOptions::default()
     })
@@ -39,7 +39,7 @@ async fn too_many_requests_get_429_with_retry_after() {
     assert_eq!(rejected.header("retry-after"), Some("1"));
     let error = rejected.json().await;
     let message = error["error"]["message"].as_str().unwrap();
-    assert!(message.contains("`requests_per_second`"), "{message}");
+    assert!(message.contains("`max_requests_per_second`"), "{message}");
     assert_eq!(bob.ask("ping", json!({})).await.status, 200);
     // It may continue after `Retry-After`.
     tokio::time::sleep(Duration::from_millis(1_100)).await;
@@ -49,7 +49,7 @@ async fn too_many_requests_get_429_with_retry_after() {
 #[tokio::test]
 async fn guesses_of_tokens_are_limited() {
     let harness = Harness::with(HttpOptions {
-        requests_per_second: NonZeroU32::new(10),
+        max_requests_per_second: NonZeroU32::new(10),
         tokens: vec![Token::new("ada", "a")],
         ..HttpOptions::default()
     })
@@ -75,7 +75,7 @@ async fn guesses_of_tokens_are_limited() {
 #[tokio::test]
 async fn unfinished_bodies_have_a_total_byte_limit() {
     let harness = Harness::with(HttpOptions {
-        body_bytes: 1 << 20,
+        max_unfinished_body_bytes: 1 << 20,
         ..HttpOptions::default()
     })
     .await;
@@ -96,7 +96,7 @@ async fn unfinished_bodies_have_a_total_byte_limit() {
     assert_eq!(rejected.header("retry-after"), Some("1"));
     let error = rejected.json().await;
     let message = error["error"]["message"].as_str().unwrap();
-    assert!(message.contains("`body_bytes`"), "{message}");
+    assert!(message.contains("`max_unfinished_body_bytes`"), "{message}");
     // Small requests are served, and large ones again when the unfinished ones are closed.
     assert_eq!(client.ask("ping", json!({})).await.status, 200);
     drop(slow);

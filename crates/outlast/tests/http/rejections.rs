@@ -165,7 +165,7 @@ async fn the_endpoint_has_one_path_and_three_methods() {
 #[tokio::test]
 async fn an_incomplete_request_times_out() {
     let harness = Harness::with(HttpOptions {
-        patience: Duration::from_millis(100),
+        client_timeout: Duration::from_millis(100),
         ..HttpOptions::default()
     })
     .await;

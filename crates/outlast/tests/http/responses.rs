@@ -42,8 +42,8 @@ async fn a_call_with_progress_gets_a_stream() {
 #[tokio::test]
 async fn a_slow_call_gets_a_stream_with_keep_alives() {
     let harness = Harness::with(HttpOptions {
-        hold: Duration::from_millis(20),
-        keep_alive: Duration::from_millis(20),
+        stream_after: Duration::from_millis(20),
+        keep_alive_interval: Duration::from_millis(20),
         ..HttpOptions::default()
     })
     .await;
@@ -62,7 +62,7 @@ async fn a_slow_call_gets_a_stream_with_keep_alives() {
 #[tokio::test]
 async fn the_accept_header_selects_the_form() {
     let harness = Harness::with(HttpOptions {
-        hold: Duration::from_millis(20),
+        stream_after: Duration::from_millis(20),
         ..HttpOptions::default()
     })
     .await;

@@ -144,8 +144,8 @@ async fn another_session_cannot_resume_a_stream() {
 async fn a_response_is_resumed_after_the_server_closed_its_stream() {
     // V1-SSE-2, V1-SSE-4.
     let options = HttpOptions {
-        hold: Duration::from_millis(1),
-        longest_stream: Some(Duration::from_millis(50)),
+        stream_after: Duration::from_millis(1),
+        max_stream_duration: Some(Duration::from_millis(50)),
         ..HttpOptions::default()
     };
     let harness = Harness::with(options).await;

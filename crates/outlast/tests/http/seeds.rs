@@ -43,7 +43,7 @@ async fn input_requests_prefer_the_wait_and_statuses_the_general_stream() {
 async fn a_session_with_a_task_outlives_one_without() {
     // S2-49, S2-101: the idle time is over for both. A running task is kept, and so is its session.
     let options = HttpOptions {
-        idle: Duration::from_millis(1),
+        session_idle_timeout: Duration::from_millis(1),
         ..HttpOptions::default()
     };
     let policy = Policy {

@@ -14,7 +14,7 @@ use outlast_testkit::mcp::http::Answer;
 #[tokio::test]
 async fn the_session_idle_for_longest_is_evicted() {
     let harness = Harness::with(HttpOptions {
-        sessions_per_owner: 2,
+        max_sessions_per_owner: 2,
         ..HttpOptions::default()
     })
     .await;
@@ -31,7 +31,7 @@ async fn a_session_with_a_stream_or_task_is_not_evicted() {
     for tokens in [Vec::new(), vec![Token::new("ada", "a")]] {
         let token = tokens.first().map(|_| "a");
         let harness = Harness::with(HttpOptions {
-            sessions_per_owner: 2,
+            max_sessions_per_owner: 2,
             tokens,
             ..HttpOptions::default()
         })
@@ -45,7 +45,7 @@ async fn a_session_with_a_stream_or_task_is_not_evicted() {
         let error = rejected.json().await;
         assert_eq!(error["id"], 1);
         let message = error["error"]["message"].as_str().unwrap();
-        assert!(message.contains("`sessions_per_owner`"), "{message}");
+        assert!(message.contains("`max_sessions_per_owner`"), "{message}");
         assert_eq!([ping(&listens).await, ping(&works).await], [200; 2]);
 
         // The end of the task, then the end of the stream, free a slot.
@@ -64,8 +64,8 @@ async fn a_session_with_a_stream_or_task_is_not_evicted() {
 #[tokio::test]
 async fn many_sessions_of_one_caller_affect_no_other() {
     let harness = Harness::with(HttpOptions {
-        sessions: 8,
-        sessions_per_owner: 5,
+        max_sessions: 8,
+        max_sessions_per_owner: 5,
         tokens: tokens(),
         ..HttpOptions::default()
     })
@@ -89,7 +89,7 @@ async fn many_sessions_of_one_caller_affect_no_other() {
 #[tokio::test]
 async fn a_new_session_is_rejected_if_all_are_in_use() {
     let harness = Harness::with(HttpOptions {
-        sessions: 2,
+        max_sessions: 2,
         tokens: tokens(),
         ..HttpOptions::default()
     })
@@ -111,7 +111,7 @@ async fn session_limits_hold_over_a_restart() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("tasks.db");
     let options = || HttpOptions {
-        sessions_per_owner: 3,
+        max_sessions_per_owner: 3,
         tokens: tokens(),
         ..HttpOptions::default()
     };
@@ -141,7 +141,7 @@ async fn idle_sessions_without_tasks_expire_over_a_restart() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("tasks.db");
     let options = |idle| HttpOptions {
-        idle,
+        session_idle_timeout: idle,
         ..HttpOptions::default()
     };
     let harness = Harness::on_file(&file, options(LONG)).await;
@@ -169,7 +169,7 @@ async fn a_long_ttl_does_not_keep_idle_sessions() {
         ..Policy::default()
     };
     let options = HttpOptions {
-        idle: Duration::from_millis(200),
+        session_idle_timeout: Duration::from_millis(200),
         ..HttpOptions::default()
     };
     let harness = Harness::with_policy(options, policy).await;

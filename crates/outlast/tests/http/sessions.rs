@@ -106,7 +106,7 @@ async fn a_call_ends_with_its_session() {
 #[tokio::test]
 async fn open_requests_and_streams_of_a_session_are_limited() {
     let harness = Harness::with(HttpOptions {
-        streams: 2,
+        max_streams_per_session: 2,
         ..HttpOptions::default()
     })
     .await;
@@ -124,7 +124,7 @@ async fn open_requests_and_streams_of_a_session_are_limited() {
 async fn only_an_unused_session_expires() {
     let harness = Harness::with_policy(
         HttpOptions {
-            idle: Duration::from_millis(400),
+            session_idle_timeout: Duration::from_millis(400),
             ..HttpOptions::default()
         },
         Policy {

@@ -13,7 +13,7 @@ use crate::harness::Harness;
 #[tokio::test]
 async fn a_slow_reader_gets_all_of_a_large_response() {
     let harness = Harness::with(HttpOptions {
-        patience: TIMEOUT,
+        client_timeout: TIMEOUT,
         ..HttpOptions::default()
     })
     .await;
@@ -38,7 +38,7 @@ async fn a_slow_reader_gets_all_of_a_large_response() {
 #[tokio::test]
 async fn a_stalled_reader_is_disconnected() {
     let harness = Harness::with(HttpOptions {
-        patience: TIMEOUT,
+        client_timeout: TIMEOUT,
         ..HttpOptions::default()
     })
     .await;

@@ -96,7 +96,7 @@ async fn progress_reaches_a_wait_and_a_general_stream() {
 async fn a_session_lives_as_long_as_its_tasks() {
     // S2-49, S2-101: the session is unused for much longer than its idle time.
     let harness = Harness::with(HttpOptions {
-        idle: Duration::from_millis(1),
+        session_idle_timeout: Duration::from_millis(1),
         ..HttpOptions::default()
     })
     .await;

@@ -107,7 +107,7 @@ async fn a_long_status_is_cut_between_characters() {
     });
     let chatty = chatty
         .task(TaskSupport::Optional)
-        .deliver(TaskPolicy::Always);
+        .task_policy(TaskPolicy::Always);
     let mut client = serving(Tools::new().with(chatty)).await;
     let task = client.task("chatty").await;
     let mut message = String::new();

@@ -151,8 +151,10 @@ fn tools(gate: &Arc<Semaphore>, starts: &Arc<AtomicUsize>) -> Tools {
     });
     let optional = [gated, rerun, steps, ask, two, again];
     let optional = optional.map(|tool| tool.task(TaskSupport::Optional));
-    let always = [broken, fails, tidy]
-        .map(|tool| tool.task(TaskSupport::Optional).deliver(TaskPolicy::Always));
+    let always = [broken, fails, tidy].map(|tool| {
+        tool.task(TaskSupport::Optional)
+            .task_policy(TaskPolicy::Always)
+    });
     let others = [
         Tool::new("echo", "says it again", |args, _| async move {
             Ok(text(args.text("say")?))
@@ -179,7 +181,7 @@ fn tools(gate: &Arc<Semaphore>, starts: &Arc<AtomicUsize>) -> Tools {
         first("first").task(TaskSupport::Optional),
         first("first_then_task")
             .task(TaskSupport::Required)
-            .deliver(TaskPolicy::AfterInput),
+            .task_policy(TaskPolicy::AfterInput),
         Tool::new("model", "needs a model", |_, cx| async move {
             cx.sample(json!({ "messages": [], "maxTokens": 1 })).await?;
             Ok(text("done"))
@@ -194,7 +196,7 @@ fn tools(gate: &Arc<Semaphore>, starts: &Arc<AtomicUsize>) -> Tools {
 fn first(name: &str) -> Tool {
     Tool::new(name, "asks first", |_, cx| async move {
         let who = cx
-            .ask_first_as("who", InputKind::ElicitForm, form("Who?"))
+            .request_input_first_as("who", InputKind::ElicitForm, form("Who?"))
             .await?;
         Ok(text(format!("Hello, {}!", who["content"]["name"])))
     })

@@ -109,7 +109,7 @@ async fn mcp_name_of_a_task_is_optional_by_default() {
         (400, -32020)
     );
     let options = HttpOptions {
-        task_names: OnMissingName::Refuse,
+        on_missing_task_name: OnMissingName::Refuse,
         ..HttpOptions::default()
     };
     let strict = serve(harness.server.clone(), options).await.unwrap();

@@ -10,7 +10,7 @@ use std::time::Duration;
 use outlast::server::{ServerInfo, TaskPolicy};
 use outlast::store::open_store;
 use outlast::transport::http::{HttpOptions, Token};
-use outlast::{Outlast, Running, TaskSupport, Tool, Tools, text};
+use outlast::{Outlast, ServerHandle, TaskSupport, Tool, Tools, text};
 use outlast_testkit::mcp::HttpClient;
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
@@ -55,7 +55,7 @@ struct Owners {
 }
 
 impl Owners {
-    async fn serve(self: &Arc<Self>, file: &Path) -> Running {
+    async fn serve(self: &Arc<Self>, file: &Path) -> ServerHandle {
         let url = file.to_str().unwrap().parse().unwrap();
         let store = open_store(&url, Default::default()).await.unwrap();
         let owners = self.clone();
@@ -69,7 +69,7 @@ impl Owners {
         });
         let say = say
             .task(TaskSupport::Optional)
-            .deliver(TaskPolicy::After(Duration::from_millis(1)));
+            .task_policy(TaskPolicy::After(Duration::from_millis(1)));
         let about = ServerInfo {
             name: "owners".into(),
             version: "1".into(),

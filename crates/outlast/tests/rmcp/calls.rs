@@ -1,17 +1,17 @@
-//! Tools of an rmcp server: listed, called plainly, called as tasks.
+//! Tools of an rmcp server: listed, called without and with tasks.
 
 use serde_json::{Value, json};
 
-use crate::client::{Client, Stage, text};
+use crate::harness::{Client, Harness, text};
 
 const RELATED: &str = "io.modelcontextprotocol/related-task";
 
 #[tokio::test(start_paused = true)]
-async fn the_server_introduces_itself_and_its_tasks_are_ours() {
+async fn the_server_info_is_the_handlers_and_tasks_are_ours() {
     // V1-CAP-1, V1-CAP-3, S2-28.
-    let mut stage = Stage::new().await;
-    let mut client = Client::connect(stage.front.clone());
-    let answer = client.introduce(json!({})).await;
+    let mut harness = Harness::new().await;
+    let mut client = Client::connect(harness.front.clone());
+    let answer = client.initialize_legacy(json!({})).await;
     let about = &answer["result"];
     assert_eq!(about["protocolVersion"], "2025-11-25");
     assert_eq!(about["instructions"], "A lab.");
@@ -22,16 +22,16 @@ async fn the_server_introduces_itself_and_its_tasks_are_ours() {
     );
     assert!(capabilities["prompts"].is_object() && capabilities["completions"].is_object());
     assert_eq!(capabilities["resources"]["subscribe"], true);
-    // What rmcp says of tasks of its own is not passed on.
+    // rmcp's own task capability is not forwarded.
     assert_eq!(capabilities.get("extensions"), None);
-    stage.hear("initialized").await;
+    harness.wait_for_report("initialized").await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn tools_are_listed_with_the_support_they_declare_or_were_given() {
+async fn tools_are_listed_with_their_declared_or_configured_support() {
     // V1-TOOL-7, V1-TOOL-8.
-    let stage = Stage::new().await;
-    let mut client = stage.client().await;
+    let harness = Harness::new().await;
+    let mut client = harness.client().await;
     let mut support = Vec::new();
     let mut params = json!({});
     loop {
@@ -58,8 +58,8 @@ async fn tools_are_listed_with_the_support_they_declare_or_were_given() {
 #[tokio::test(start_paused = true)]
 async fn an_unknown_tool_is_refused_before_a_task_exists() {
     // V1-CREATE-10.
-    let stage = Stage::new().await;
-    let mut client = stage.client().await;
+    let harness = Harness::new().await;
+    let mut client = harness.client().await;
     for params in [
         json!({ "name": "none", "task": {} }),
         json!({ "name": "none" }),
@@ -73,10 +73,10 @@ async fn an_unknown_tool_is_refused_before_a_task_exists() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn support_is_checked_before_anything_runs() {
+async fn task_support_is_checked_before_a_call_runs() {
     // V1-TOOL-3, V1-TOOL-6: also for a tool on the second page.
-    let stage = Stage::new().await;
-    let mut client = stage.client().await;
+    let harness = Harness::new().await;
+    let mut client = harness.client().await;
     for params in [
         json!({ "name": "echo", "task": {} }),
         json!({ "name": "declared" }),
@@ -89,13 +89,13 @@ async fn support_is_checked_before_anything_runs() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_plain_call_is_answered_with_its_result() {
-    let stage = Stage::new().await;
-    let mut client = stage.client().await;
+async fn a_call_without_a_task_returns_its_result() {
+    let harness = Harness::new().await;
+    let mut client = harness.client().await;
     let params = json!({ "name": "echo", "arguments": { "say": "hi" } });
     let answer = client.call("tools/call", params).await;
     assert_eq!(text(&answer), r#"{"say":"hi"}"#);
-    // V1-TLS-2: the handler refuses what it does not know.
+    // V1-TLS-2: the handler rejects unknown tools.
     let unknown = client.call("tools/call", json!({ "name": "nobody" })).await;
     assert_eq!(unknown["error"]["code"], -32602);
 }
@@ -103,12 +103,12 @@ async fn a_plain_call_is_answered_with_its_result() {
 #[tokio::test(start_paused = true)]
 async fn a_call_runs_as_a_task_and_its_result_names_it() {
     // V1-CREATE-1, V1-RES-5.
-    let mut stage = Stage::new().await;
-    let mut client = stage.client().await;
+    let mut harness = Harness::new().await;
+    let mut client = harness.client().await;
     let task = client.task("gated").await;
-    stage.hear("at the gate").await;
+    harness.wait_for_report("at the gate").await;
     assert_eq!(client.status(&task).await, "working");
-    stage.equipment.gate.add_permits(1);
+    harness.control.gate.add_permits(1);
     let answer = client.result(&task).await;
     assert_eq!(text(&answer), "through");
     assert_eq!(answer["result"]["_meta"][RELATED]["taskId"], task.as_str());
@@ -116,10 +116,10 @@ async fn a_call_runs_as_a_task_and_its_result_names_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_flagged_result_fails_the_task_and_is_its_result() {
+async fn a_tool_error_fails_the_task_and_is_its_result() {
     // V1-LIFE-8, A1-2.
-    let stage = Stage::new().await;
-    let mut client = stage.client().await;
+    let harness = Harness::new().await;
+    let mut client = harness.client().await;
     let task = client.task("flagged").await;
     let answer = client.result(&task).await;
     assert_eq!(answer["result"]["isError"], true);
@@ -129,10 +129,10 @@ async fn a_flagged_result_fails_the_task_and_is_its_result() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn progress_has_the_token_of_the_request_plainly_and_in_a_task() {
+async fn progress_has_the_token_of_the_request() {
     // V1-PROG-1, V1-PROG-2.
-    let stage = Stage::new().await;
-    let mut client = stage.client().await;
+    let harness = Harness::new().await;
+    let mut client = harness.client().await;
     let params = json!({ "name": "steps", "_meta": { "progressToken": 77 } });
     let answer = client.call("tools/call", params).await;
     assert_eq!(text(&answer), "arrived");
@@ -151,9 +151,9 @@ async fn progress_has_the_token_of_the_request_plainly_and_in_a_task() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_handler_knows_its_client_but_not_that_it_has_tasks() {
-    let stage = Stage::new().await;
-    let mut client = stage.client().await;
+async fn the_handler_gets_client_capabilities_without_tasks() {
+    let harness = Harness::new().await;
+    let mut client = harness.client().await;
     let told: Value = serde_json::from_str(&client.tool("caller").await).unwrap();
     assert_eq!(told["name"], "by-hand");
     assert_eq!(told["version"], "2025-11-25");

@@ -1,4 +1,4 @@
-//! The example runs, on its standard input and output.
+//! Runs the example on standard input and output.
 
 use std::process::Command;
 

@@ -1,36 +1,36 @@
-//! The same server over HTTP: sessions apart, the head of the request at hand, sessions taken up after a restart.
+//! The rmcp server over HTTP: separate sessions, the head of the request, sessions after a restart.
 
 use outlast::Outlast;
 use outlast::store::open_store;
 use serde_json::{Value, json};
 
-use crate::client::{lab, text};
-use crate::lab::Equipment;
-use crate::post::Caller;
+use crate::harness::{test_handler, text};
+use crate::http_caller::Caller;
+use crate::test_handler::HandlerControl;
 
 #[tokio::test]
-async fn two_sessions_have_a_handler_each_and_do_not_see_each_others_tasks() {
+async fn sessions_have_separate_handlers_and_tasks() {
     // V1-SEC-1.
-    let (equipment, _told) = Equipment::new();
-    let server = lab(&Outlast::builder().build(), &equipment);
+    let (control, _told) = HandlerControl::new();
+    let server = test_handler(&Outlast::builder().build(), &control);
     let running = server.http("127.0.0.1:0").await.unwrap();
-    let one = Caller::meet(running.local_addr()).await;
-    let two = Caller::meet(running.local_addr()).await;
+    let one = Caller::connect(running.local_addr()).await;
+    let two = Caller::connect(running.local_addr()).await;
     let task = one.task("gated").await;
     let foreign = two.call("tasks/get", json!({ "taskId": task })).await;
     assert_eq!(foreign["error"]["code"], -32602);
-    equipment.gate.add_permits(1);
+    control.gate.add_permits(1);
     let answer = one.call("tasks/result", json!({ "taskId": task })).await;
     assert_eq!(text(&answer), "through");
     running.shutdown().await.unwrap();
 }
 
 #[tokio::test]
-async fn the_handler_sees_the_head_of_the_request() {
-    let (equipment, _told) = Equipment::new();
-    let server = lab(&Outlast::builder().build(), &equipment);
+async fn the_handler_gets_the_head_of_the_request() {
+    let (control, _told) = HandlerControl::new();
+    let server = test_handler(&Outlast::builder().build(), &control);
     let running = server.http("127.0.0.1:0").await.unwrap();
-    let caller = Caller::meet(running.local_addr()).await;
+    let caller = Caller::connect(running.local_addr()).await;
     let answer = caller.call("tools/call", json!({ "name": "caller" })).await;
     let told: Value = serde_json::from_str(&text(&answer)).unwrap();
     assert_eq!(told["host"], true);
@@ -42,20 +42,23 @@ async fn the_handler_sees_the_head_of_the_request() {
 }
 
 #[tokio::test]
-async fn a_session_goes_on_after_a_restart_with_a_new_handler() {
-    // V1-SESS-1: the client does not introduce itself again.
+async fn a_session_continues_after_a_restart_with_a_new_handler() {
+    // V1-SESS-1: the client does not initialize again.
     let folder = tempfile::tempdir().unwrap();
     let url = folder.path().join("tasks.db");
     let url = url.to_str().unwrap().parse().unwrap();
-    let (equipment, _told) = Equipment::new();
+    let (control, _told) = HandlerControl::new();
     let serve = async || {
         let store = open_store(&url, Default::default()).await.unwrap();
         let outlast = Outlast::builder().store(store).build();
-        lab(&outlast, &equipment).http("127.0.0.1:0").await.unwrap()
+        test_handler(&outlast, &control)
+            .http("127.0.0.1:0")
+            .await
+            .unwrap()
     };
     let running = serve().await;
-    let mut caller = Caller::meet(running.local_addr()).await;
-    equipment.gate.add_permits(1);
+    let mut caller = Caller::connect(running.local_addr()).await;
+    control.gate.add_permits(1);
     let task = caller.task("gated").await;
     caller.call("tasks/result", json!({ "taskId": task })).await;
     running.shutdown().await.unwrap();
@@ -71,9 +74,9 @@ async fn a_session_goes_on_after_a_restart_with_a_new_handler() {
 }
 
 #[tokio::test]
-async fn an_address_that_is_none_is_refused_with_an_example() {
-    let (equipment, _told) = Equipment::new();
-    let server = lab(&Outlast::builder().build(), &equipment);
+async fn an_invalid_address_is_rejected_with_an_example() {
+    let (control, _told) = HandlerControl::new();
+    let server = test_handler(&Outlast::builder().build(), &control);
     let refused = server.http("localhost").await.map(|_| ()).unwrap_err();
     assert!(refused.to_string().contains("127.0.0.1:8040"), "{refused}");
 }

@@ -1,4 +1,4 @@
-//! An rmcp server on a real file, killed as `kill -9` does, started again, and asked by the client it had.
+//! An rmcp server on a real file, killed by SIGKILL and restarted; its client reconnects.
 
 use std::path::Path;
 use std::time::Duration;
@@ -6,28 +6,28 @@ use std::time::Duration;
 use outlast_testkit::{ServerProcess, eventually};
 use serde_json::{Value, json};
 
-use crate::client::text;
-use crate::post::Caller;
+use crate::harness::text;
+use crate::http_caller::Caller;
 
 #[tokio::test]
-async fn a_killed_server_keeps_results_repeats_what_it_may_and_says_what_is_unknown() {
-    // P1 to P5 of the promises, for a server that knows nothing of tasks.
-    let life = tokio::time::timeout(PATIENCE, live_through_two_kills());
-    life.await.expect("every answer comes");
+async fn a_killed_server_keeps_results_and_repeats_only_repeatable_calls() {
+    // P1 to P5 of the promises, for a server without task code.
+    let run = tokio::time::timeout(TEST_TIMEOUT, two_kills());
+    run.await.expect("every answer comes");
 }
 
-async fn live_through_two_kills() {
+async fn two_kills() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("tasks.db");
     let server = start(&file, "127.0.0.1:0");
-    let caller = Caller::meet(server.address()).await;
+    let caller = Caller::connect(server.address()).await;
     let done = task(&caller, "render_report", "Rain", 1).await;
     let rain = result(&caller, &done).await;
     assert_eq!(text(&rain), "Rain: 1 pages");
-    // They may be repeated, as their tool says. One of them takes longer than anybody waits here.
+    // Their tool is repeatable. One of them takes longer than the test.
     let again = task(&caller, "render_report", "Snow", 20).await;
     let long = task(&caller, "render_report", "Ice", 1_000).await;
-    // This may not, and waits for a person.
+    // This one is not repeatable, and waits for the user.
     let lost = task(&caller, "delete_report", "Hail", 1).await;
     until(&caller, &lost, "input_required").await;
     assert_eq!(status(&caller, &long).await["status"], "working");
@@ -48,7 +48,7 @@ async fn live_through_two_kills() {
     let stopped = caller.call("tasks/cancel", stop).await["result"].clone();
     assert_eq!(stopped["status"], "cancelled");
 
-    // Everything has ended, and stays as it was; the session goes on with a handler of its own.
+    // All tasks have ended and stay so; the session has a new handler.
     let _server = kill_and_start(server, &file);
     assert_eq!(result(&caller, &done).await, rain);
     assert_eq!(result(&caller, &again).await, snow);
@@ -61,17 +61,17 @@ async fn live_through_two_kills() {
 }
 
 #[tokio::test]
-async fn what_became_a_task_of_the_extension_outlasts_a_kill_as_well() {
+async fn v2_tasks_survive_a_kill() {
     // V2-CREATE-5.
-    let life = tokio::time::timeout(PATIENCE, live_as_modern_tasks());
-    life.await.expect("every answer comes");
+    let run = tokio::time::timeout(TEST_TIMEOUT, modern_tasks_and_a_kill());
+    run.await.expect("every answer comes");
 }
 
-async fn live_as_modern_tasks() {
+async fn modern_tasks_and_a_kill() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("tasks.db");
     let server = start(&file, "127.0.0.1:0");
-    let caller = Caller::meet(server.address()).await;
+    let caller = Caller::connect(server.address()).await;
     let done = promoted(&caller, "render_report", "Rain", 20).await;
     let rain = settled(&caller, &done).await;
     assert_eq!(rain["result"]["content"][0]["text"], "Rain: 20 pages");
@@ -80,8 +80,8 @@ async fn live_as_modern_tasks() {
     assert_eq!(settled(&caller, &lost).await["status"], "input_required");
 
     let _server = kill_and_start(server, &file);
-    assert_eq!(look(&caller, &done).await, rain);
-    let unknown = look(&caller, &lost).await;
+    assert_eq!(poll(&caller, &done).await, rain);
+    let unknown = poll(&caller, &lost).await;
     assert_eq!(unknown["status"], "failed");
     let why = unknown["error"]["message"].as_str().unwrap();
     assert!(why.contains("outcome is unknown"), "{why}");
@@ -134,22 +134,22 @@ async fn promoted(caller: &Caller, tool: &str, title: &str, pages: u32) -> Strin
     created["result"]["taskId"].as_str().unwrap().to_owned()
 }
 
-/// How a task stands, as a modern client sees it.
-async fn look(caller: &Caller, task: &str) -> Value {
+/// The status of a task for a modern client.
+async fn poll(caller: &Caller, task: &str) -> Value {
     let looked = caller.modern("tasks/get", json!({ "taskId": task })).await;
     looked["result"].clone()
 }
 
-/// A task of a modern client when it works no more.
+/// A task of a modern client once it is not `working`.
 async fn settled(caller: &Caller, task: &str) -> Value {
     let mut now = Value::Null;
     let settled = async || {
-        now = look(caller, task).await;
+        now = poll(caller, task).await;
         now["status"] != "working"
     };
     eventually("the task settles", settled).await;
     now
 }
 
-/// Far longer than all of it takes.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// A generous limit for the whole test.
+const TEST_TIMEOUT: Duration = Duration::from_secs(60);

@@ -1,19 +1,16 @@
-//! An ordinary rmcp server behind our front: what its clients see, and what it sees of them.
+//! An ordinary rmcp server behind the server side: what clients and handler get.
 
-#![expect(
-    clippy::unwrap_used,
-    reason = "a test may stop where its stage is not as it should be"
-)]
+#![expect(clippy::unwrap_used, reason = "a test may panic if its setup fails")]
 
-mod asks;
 mod calls;
-mod client;
 mod example;
 mod faults;
+mod handler_lifetime;
+mod harness;
 mod http;
+mod http_caller;
+mod input_requests;
 mod killed;
-mod lab;
-mod lives;
 mod modern;
-mod others;
-mod post;
+mod other_methods;
+mod test_handler;

@@ -1,40 +1,40 @@
-//! The same server for clients of 2026-07-28, which have no sessions: a handler for each request.
+//! The rmcp server for clients of 2026-07-28, which have no sessions: a handler for each request.
 
 use outlast_testkit::eventually;
 use serde_json::{Value, json};
 
-use crate::client::{Client, Stage, text};
+use crate::harness::{Client, Harness, text};
 
 #[tokio::test(start_paused = true)]
-async fn a_handler_answers_one_request_and_sees_a_client_it_can_ask() {
-    let mut stage = Stage::new().await;
-    let mut client = Client::connect(stage.front.clone());
+async fn a_handler_serves_one_request_and_can_send_input_requests() {
+    let mut harness = Harness::new().await;
+    let mut client = Client::connect(harness.front.clone());
     let answer = client
         .modern("tools/call", json!({ "name": "caller" }))
         .await;
     let told: Value = serde_json::from_str(&text(&answer)).unwrap();
     assert_eq!(told["name"], "by-hand");
-    // In the other era rmcp lets no handler ask: to the handler it is the one before.
+    // A modern rmcp handler cannot send requests, so the handler gets the legacy version.
     assert_eq!(told["version"], "2025-11-25");
     assert_eq!(
         told["capabilities"],
         json!({ "elicitation": { "form": {} } })
     );
-    stage.hear("dropped").await;
+    harness.wait_for_report("dropped").await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_slow_call_becomes_a_task_and_ends() {
     // V2-CREATE-1.
-    let mut stage = Stage::new().await;
-    let mut client = Client::connect(stage.front.clone());
+    let mut harness = Harness::new().await;
+    let mut client = Client::connect(harness.front.clone());
     let created = client
         .modern("tools/call", json!({ "name": "gated" }))
         .await;
     assert_eq!(created["result"]["resultType"], "task", "{created}");
     let task = created["result"]["taskId"].clone();
-    stage.equipment.gate.add_permits(1);
-    stage.hear("work ended").await;
+    harness.control.gate.add_permits(1);
+    harness.wait_for_report("work ended").await;
     let done = until(&mut client, &task, "completed").await;
     assert_eq!(done["result"]["content"][0]["text"], "through");
 }
@@ -42,8 +42,8 @@ async fn a_slow_call_becomes_a_task_and_ends() {
 #[tokio::test(start_paused = true)]
 async fn an_elicitation_is_an_input_request_of_the_task() {
     // V2-GET-2, V2-UPD-9.
-    let stage = Stage::new().await;
-    let mut client = Client::connect(stage.front.clone());
+    let harness = Harness::new().await;
+    let mut client = Client::connect(harness.front.clone());
     let created = client
         .modern("tools/call", json!({ "name": "elicit" }))
         .await;
@@ -60,9 +60,9 @@ async fn an_elicitation_is_an_input_request_of_the_task() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn prompts_and_lists_are_the_handlers_in_this_era_too() {
-    let stage = Stage::new().await;
-    let mut client = Client::connect(stage.front.clone());
+async fn prompts_and_lists_come_from_the_handler_in_the_modern_era() {
+    let harness = Harness::new().await;
+    let mut client = Client::connect(harness.front.clone());
     let found = client.modern("server/discover", json!({})).await;
     let capabilities = &found["result"]["capabilities"];
     assert!(capabilities["prompts"].is_object(), "{found}");
@@ -75,7 +75,7 @@ async fn prompts_and_lists_are_the_handlers_in_this_era_too() {
     assert_eq!(said, "Greet you");
 }
 
-/// Looks until a task has this status.
+/// Polls until a task has this status.
 async fn until(client: &mut Client, task: &Value, status: &str) -> Value {
     let mut now = Value::Null;
     let reached = async || {

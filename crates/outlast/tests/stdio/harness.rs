@@ -9,7 +9,7 @@ use outlast::server::{McpServer, Middleware, RUNNER, ServerInfo};
 use outlast::tools::Hints;
 use outlast::transport::stdio;
 use outlast::wire::Timestamp;
-use outlast::{Level, Own, TaskSupport, Tool, Tools, text};
+use outlast::{Level, LocalServer, TaskSupport, Tool, Tools, text};
 use outlast_testkit::SimClock;
 use outlast_testkit::mcp::{Line, LineClient, check_v1};
 use serde_json::{Value, json};
@@ -52,7 +52,7 @@ impl Client {
     }
 
     /// A client of a server that has more than tools.
-    pub(crate) async fn of(offers: impl FnOnce(Own) -> Own) -> Self {
+    pub(crate) async fn of(offers: impl FnOnce(LocalServer) -> LocalServer) -> Self {
         let store = Arc::new(MemoryStore::new());
         Self::serving(store, Policy::default(), samples(), offers, Vec::new()).await
     }
@@ -61,7 +61,7 @@ impl Client {
         store: Arc<dyn Store>,
         policy: Policy,
         tools: Tools,
-        offers: impl FnOnce(Own) -> Own,
+        offers: impl FnOnce(LocalServer) -> LocalServer,
         middleware: Vec<Arc<dyn Middleware>>,
     ) -> Self {
         let about = ServerInfo {
@@ -69,7 +69,7 @@ impl Client {
             version: "1".into(),
             instructions: None,
         };
-        let own = Arc::new(offers(Own::new(Arc::new(tools), about)));
+        let own = Arc::new(offers(LocalServer::new(Arc::new(tools), about)));
         let builder = Engine::builder(store)
             .policy(policy)
             .clock(Arc::new(SimClock::new(Timestamp(1_700_000_000_000))))

@@ -1,7 +1,7 @@
 //! Prompts, and completion of their arguments.
 
 use outlast::content;
-use outlast::prompts::{Needed, Prompt, Prompts, assistant, user};
+use outlast::prompts::{Prompt, Prompts, Requirement, assistant, user};
 use serde_json::{Value, json};
 
 use crate::harness::Client;
@@ -15,11 +15,11 @@ fn prompts() -> Prompts {
         ])
     });
     let greet = greet
-        .argument("name", "whom", Needed::Always)
-        .argument("tone", "how", Needed::Sometimes)
-        .complete("name", |typed| async move {
-            let names = (0..150).map(|n| format!("{}{n}", typed.text));
-            let others = typed.others.into_values();
+        .argument("name", "whom", Requirement::Required)
+        .argument("tone", "how", Requirement::Optional)
+        .complete("name", |input| async move {
+            let names = (0..150).map(|n| format!("{}{n}", input.text));
+            let others = input.others.into_values();
             others.chain(names).collect()
         });
     let broken = Prompt::new("broken", "fails", |_| async { Err("no words".into()) });
@@ -151,7 +151,7 @@ async fn a_change_of_the_list_is_sent() {
 
 #[tokio::test]
 async fn a_prompt_can_send_an_input_request() {
-    let prompt = Prompt::asking("letter", "a letter", |_, cx| async move {
+    let prompt = Prompt::with_input("letter", "a letter", |_, cx| async move {
         let form = json!({
             "message": "To whom?",
             "requestedSchema": { "type": "object", "properties": { "name": { "type": "string" } } },

@@ -20,8 +20,8 @@ fn resources() -> Resources {
         .with(notes.description("what is on").mime("text/plain"))
         .with(picture)
         .with(broken)
-        .with_template(day.mime("text/plain").complete("day", |typed| async move {
-            vec![format!("{}day", typed.text)]
+        .with_template(day.mime("text/plain").complete("day", |input| async move {
+            vec![format!("{}day", input.text)]
         }))
 }
 

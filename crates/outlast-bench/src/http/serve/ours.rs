@@ -40,7 +40,7 @@ impl Ours {
         let task = tool("nothing").task(TaskSupport::Optional);
         let tools = Tools::new()
             .with(tool("plain"))
-            .with(task.deliver(TaskPolicy::Always));
+            .with(task.task_policy(TaskPolicy::Always));
         let tools = Arc::new(tools);
         let policy = Policy {
             quota: Quota {
@@ -74,8 +74,8 @@ impl Ours {
         let front = McpServer::new(self.engine.clone(), self.tools.clone(), about);
         // The load comes from one address.
         let options = HttpOptions {
-            requests_per_second: None,
-            sessions_per_owner: usize::MAX,
+            max_requests_per_second: None,
+            max_sessions_per_owner: usize::MAX,
             ..HttpOptions::default()
         };
         let server = http::serve(front, options).await?;

@@ -9,7 +9,7 @@ use outlast_wire::v2::InputRequestEntry;
 use outlast_wire::version::Era;
 use outlast_wire::{Raw, RawRef, codes};
 
-use crate::answers;
+use crate::input_check;
 
 use crate::client::error::PeerError;
 use crate::client::handler::{ClientHandler, ServerInputRequest, dismiss};
@@ -91,7 +91,7 @@ impl InputDispatcher {
             (InputResponse::Error(error), InputKind::Sample | InputKind::SampleWithTools)
                 if in_task && is_declined(error.borrow()) =>
             {
-                InputResponse::Result(answers::declined_sample())
+                InputResponse::Result(input_check::declined_sample())
             }
             (response, _) => response,
         };
@@ -109,7 +109,7 @@ impl InputDispatcher {
 
 /// Whether an error says that the user declined (V1-SAMP-4).
 fn is_declined(error: RawRef<'_>) -> bool {
-    PeerError::read(error).is_some_and(|error| error.code == answers::DECLINED)
+    PeerError::read(error).is_some_and(|error| error.code == input_check::DECLINED)
 }
 
 impl InputRefusal {

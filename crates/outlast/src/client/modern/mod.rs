@@ -29,7 +29,7 @@ use super::pending_response::{OnDrop, PendingResponse, SendOptions};
 use super::rpc::RpcChannel;
 use super::server_description::{Generation, ServerDescription};
 use super::task_report::TaskReport;
-use crate::transport::link::LinkError;
+use crate::transport::link::TransportError;
 
 pub(crate) use input_dispatch::{InputDispatcher, InputRefusal};
 pub(crate) use input_rounds::InputRounds;
@@ -167,12 +167,12 @@ pub(crate) fn read_probe_response(response: &Result<Raw, Error>) -> ProbeResult 
             }
             _ => ProbeResult::Legacy(version::LEGACY),
         },
-        Err(Error::Transport(LinkError::Refused { status, .. }))
+        Err(Error::Transport(TransportError::Refused { status, .. }))
             if !matches!(status, 401 | 403 | 407 | 429 | 503) =>
         {
             ProbeResult::Legacy(version::LEGACY)
         }
-        Err(Error::Transport(LinkError::Broken(_) | LinkError::Ended { .. })) => {
+        Err(Error::Transport(TransportError::Broken(_) | TransportError::Ended { .. })) => {
             ProbeResult::Closed
         }
         Err(error @ (Error::Transport(_) | Error::NotStored(_))) => {

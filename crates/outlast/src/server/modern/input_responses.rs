@@ -6,7 +6,7 @@ use outlast_engine::{InputKey, InputKind, InputResponse, Outstanding};
 use outlast_wire::envelope::ErrorObject;
 use outlast_wire::{codes, v2};
 
-use crate::answers;
+use crate::input_check;
 
 /// The input responses that match open requests. A response to any other request is ignored; a
 /// malformed response rejects all of them.
@@ -20,7 +20,7 @@ pub(super) fn matching(
         let Some(question) = open.and_then(|open| open.get(&key)) else {
             continue;
         };
-        let checked = answers::check(
+        let checked = input_check::check(
             question.kind,
             question.params.as_ref(),
             answer.result.borrow(),
@@ -37,8 +37,8 @@ pub(super) fn matching(
             question.kind,
             InputKind::Sample | InputKind::SampleWithTools
         );
-        let answer = if is_sample && answers::is_declined_sample(answer.result.borrow()) {
-            InputResponse::Error(answers::sampling_declined().to_raw())
+        let answer = if is_sample && input_check::is_declined_sample(answer.result.borrow()) {
+            InputResponse::Error(input_check::sampling_declined().to_raw())
         } else {
             InputResponse::Result(answer.result)
         };

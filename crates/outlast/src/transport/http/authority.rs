@@ -35,7 +35,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_authority_has_one_reading_or_none() {
+    fn an_ambiguous_authority_is_rejected() {
         for (authority, expected) in [
             ("localhost", "localhost"),
             ("localhost:", "localhost"),

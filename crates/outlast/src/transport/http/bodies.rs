@@ -10,16 +10,16 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use bytes::{Bytes, BytesMut};
 use hyper::body::{Body, Incoming};
 
-use super::refused::Refused;
+use super::rejection::Rejection;
 
 /// The size of all unfinished bodies, and its limit.
 pub(super) struct UnfinishedBodies {
     limit: usize,
-    held: AtomicUsize,
+    counted: AtomicUsize,
 }
 
 /// The counted bytes of one unfinished body, until it is complete or dropped.
-struct Held<'b> {
+struct CountedBytes<'b> {
     bodies: &'b UnfinishedBodies,
     bytes: usize,
 }
@@ -28,7 +28,7 @@ impl UnfinishedBodies {
     pub(super) fn new(limit: usize) -> Self {
         Self {
             limit,
-            held: AtomicUsize::new(0),
+            counted: AtomicUsize::new(0),
         }
     }
 
@@ -37,8 +37,8 @@ impl UnfinishedBodies {
         &self,
         body: &mut Incoming,
         limit: usize,
-    ) -> Result<Bytes, Refused> {
-        let mut held = Held {
+    ) -> Result<Bytes, Rejection> {
+        let mut counted = CountedBytes {
             bodies: self,
             bytes: 0,
         };
@@ -52,13 +52,13 @@ impl UnfinishedBodies {
                     Ok(data) => data,
                     Err(_) => continue,
                 },
-                Some(Err(_)) => return Err(Refused::Broken),
+                Some(Err(_)) => return Err(Rejection::Broken),
             };
             let received = first.len() + all.len() + data.len();
             if received > limit {
-                return Err(Refused::TooLarge(limit));
+                return Err(Rejection::TooLarge(limit));
             }
-            held.grow(received.saturating_sub(UNCOUNTED_BYTES))?;
+            counted.grow(received.saturating_sub(UNCOUNTED_BYTES))?;
             // A body usually arrives in one piece, which is not copied.
             if first.is_empty() && all.is_empty() {
                 first = data;
@@ -73,27 +73,27 @@ impl UnfinishedBodies {
     }
 }
 
-impl Held<'_> {
+impl CountedBytes<'_> {
     /// Sets the counted bytes, or rejects the body if the limit is reached.
-    fn grow(&mut self, bytes: usize) -> Result<(), Refused> {
+    fn grow(&mut self, bytes: usize) -> Result<(), Rejection> {
         let more = bytes - self.bytes;
         if more == 0 {
             return Ok(());
         }
         // Add first, and subtract in drop, so that two bodies never use the same last bytes.
         self.bytes = bytes;
-        let before = self.bodies.held.fetch_add(more, Ordering::Relaxed);
+        let before = self.bodies.counted.fetch_add(more, Ordering::Relaxed);
         if before + more > self.bodies.limit {
-            Err(Refused::Bodies(self.bodies.limit))
+            Err(Rejection::Bodies(self.bodies.limit))
         } else {
             Ok(())
         }
     }
 }
 
-impl Drop for Held<'_> {
+impl Drop for CountedBytes<'_> {
     fn drop(&mut self) {
-        self.bodies.held.fetch_sub(self.bytes, Ordering::Relaxed);
+        self.bodies.counted.fetch_sub(self.bytes, Ordering::Relaxed);
     }
 }
 
@@ -105,20 +105,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_held_never_exceeds_the_limit_and_is_given_back() {
+    fn counted_bytes_never_exceed_the_limit_and_are_released() {
         let bodies = UnfinishedBodies::new(10);
-        let held = || Held {
+        let counted = || CountedBytes {
             bodies: &bodies,
             bytes: 0,
         };
-        let (mut one, mut other) = (held(), held());
+        let (mut one, mut other) = (counted(), counted());
         one.grow(4).unwrap();
         one.grow(6).unwrap();
         other.grow(4).unwrap();
-        assert!(matches!(other.grow(5), Err(Refused::Bodies(10))));
+        assert!(matches!(other.grow(5), Err(Rejection::Bodies(10))));
         drop(other);
         one.grow(10).unwrap();
         drop(one);
-        assert_eq!(bodies.held.load(Ordering::Relaxed), 0);
+        assert_eq!(bodies.counted.load(Ordering::Relaxed), 0);
     }
 }

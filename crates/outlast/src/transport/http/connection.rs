@@ -25,8 +25,8 @@ use tokio::sync::watch;
 use tokio::time::{MissedTickBehavior, interval, timeout};
 use tokio_util::io::InspectWriter;
 
-use super::inward::Inward;
 use super::router::Router;
+use super::self_wake::SelfWakePoller;
 use super::server::Phase;
 use crate::server::Caller;
 
@@ -38,14 +38,14 @@ pub(super) struct Connections {
 }
 
 /// Marks a connection as active until it is dropped.
-pub(super) struct Busy(Arc<Activity>);
+pub(super) struct InFlightGuard(Arc<Activity>);
 
 /// The activity of a connection.
 struct Activity {
     /// The caller of requests without a token.
     caller: Caller,
     begun: AtomicUsize,
-    busy: AtomicUsize,
+    in_flight: AtomicUsize,
     /// How often bytes of a response were written.
     writes: AtomicUsize,
 }
@@ -77,43 +77,48 @@ pub(super) async fn serve(
     // With large buffers a slow reader takes a megabyte before the next write, and seems idle until
     // then. An error here does not matter.
     #[cfg(target_os = "linux")]
-    let _ = socket2::SockRef::from(&stream).set_tcp_notsent_lowat(MAX_UNSENT);
+    let _ = socket2::SockRef::from(&stream).set_tcp_notsent_lowat(MAX_UNSENT_BYTES);
     let address = stream.peer_addr().map(|address| address.ip());
-    let activity = Arc::new(Activity::new(address.unwrap_or(NOWHERE)));
+    let activity = Arc::new(Activity::new(address.unwrap_or(UNKNOWN_ADDRESS)));
     let service = service_fn(|request: Request<Incoming>| {
-        let (router, busy) = (router.clone(), activity.begin());
+        let (router, in_flight) = (router.clone(), activity.begin());
         let (head, mut body) = request.into_parts();
         // `Arc` and `Box`: the head is shared, and hyper moves the future.
         let head = Arc::new(head);
-        Box::pin(async move { Ok::<_, Infallible>(router.answer(&head, &mut body, busy).await) })
+        Box::pin(
+            async move { Ok::<_, Infallible>(router.answer(&head, &mut body, in_flight).await) },
+        )
     });
     let stream = InspectWriter::new(stream, |_| activity.wrote());
     let mut connection = pin!(
         http1::Builder::new()
-            .max_buf_size(HEAD)
+            .max_buf_size(MAX_HEAD_BYTES)
             // Responses are small: one buffer is faster than a vectored write.
             .writev(false)
             .serve_connection(TokioIo::new(stream), service)
     );
-    let mut tick = interval(router.options.patience / 2);
+    let mut tick = interval(router.options.client_timeout / 2);
     // After a pause of the whole process the client gets its full time again.
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let mut silence = Silence::default();
-    let mut known = None;
-    let mut inward = Inward::default();
+    let mut idle_ticks = IdleTicks::default();
+    let mut entry = None;
+    let mut poller = SelfWakePoller::default();
     poll_fn(|cx| {
-        if known.is_none() {
-            known = Some(Known::new(&router.connections, cx.waker().clone()));
+        if entry.is_none() {
+            entry = Some(ConnectionEntry::new(
+                &router.connections,
+                cx.waker().clone(),
+            ));
         }
         if phase.has_changed().unwrap_or(true) {
             phase.mark_unchanged();
             connection.as_mut().graceful_shutdown();
         }
-        if inward.poll(connection.as_mut(), cx).is_ready() {
+        if poller.poll(connection.as_mut(), cx).is_ready() {
             return Poll::Ready(());
         }
         while tick.poll_tick(cx).is_ready() {
-            if silence.is_long(&activity) {
+            if idle_ticks.exceeds_limit(&activity) {
                 return Poll::Ready(());
             }
         }
@@ -123,18 +128,18 @@ pub(super) async fn serve(
 }
 
 /// Answers one request on a connection that is rejected because of `why`, and closes it.
-pub(super) async fn turn_away(router: Arc<Router>, stream: TcpStream, why: String) {
+pub(super) async fn reject(router: Arc<Router>, stream: TcpStream, why: String) {
     let service = service_fn(|request: Request<Incoming>| {
         let (router, why) = (router.clone(), why.clone());
         let (head, mut body) = request.into_parts();
-        Box::pin(async move { Ok::<_, Infallible>(router.turn_away(&head, &mut body, why).await) })
+        Box::pin(async move { Ok::<_, Infallible>(router.reject(&head, &mut body, why).await) })
     });
     let connection = http1::Builder::new()
         .keep_alive(false)
-        .max_buf_size(HEAD)
+        .max_buf_size(MAX_HEAD_BYTES)
         .serve_connection(TokioIo::new(stream), service);
     // A connection error concerns only its client.
-    let _ = timeout(MAX_TURNING_AWAY, connection).await;
+    let _ = timeout(REJECTION_TIMEOUT, connection).await;
 }
 
 impl Activity {
@@ -142,7 +147,7 @@ impl Activity {
         Self {
             caller: Caller::from_address(address),
             begun: AtomicUsize::new(0),
-            busy: AtomicUsize::new(0),
+            in_flight: AtomicUsize::new(0),
             writes: AtomicUsize::new(0),
         }
     }
@@ -151,76 +156,76 @@ impl Activity {
         self.writes.fetch_add(1, Ordering::Relaxed);
     }
 
-    fn begin(self: &Arc<Self>) -> Busy {
+    fn begin(self: &Arc<Self>) -> InFlightGuard {
         self.begun.fetch_add(1, Ordering::Relaxed);
-        self.busy.fetch_add(1, Ordering::Relaxed);
-        Busy(self.clone())
+        self.in_flight.fetch_add(1, Ordering::Relaxed);
+        InFlightGuard(self.clone())
     }
 }
 
-impl Busy {
+impl InFlightGuard {
     /// The caller of a request without a token: the address of the peer.
     pub(super) fn caller(&self) -> Caller {
         self.0.caller.clone()
     }
 }
 
-impl Drop for Busy {
+impl Drop for InFlightGuard {
     fn drop(&mut self) {
-        self.0.busy.fetch_sub(1, Ordering::Relaxed);
+        self.0.in_flight.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
 /// How long a connection has been idle, in ticks.
 #[derive(Default)]
-struct Silence {
+struct IdleTicks {
     /// The number of requests and writes at the last tick.
     seen: (usize, usize),
-    looks: u32,
+    ticks: u32,
 }
 
-impl Silence {
-    fn is_long(&mut self, activity: &Activity) -> bool {
+impl IdleTicks {
+    fn exceeds_limit(&mut self, activity: &Activity) -> bool {
         let count = |counter: &AtomicUsize| counter.load(Ordering::Relaxed);
         let seen = (count(&activity.begun), count(&activity.writes));
-        if count(&activity.busy) > 0 || seen != self.seen {
-            (self.seen, self.looks) = (seen, 0);
+        if count(&activity.in_flight) > 0 || seen != self.seen {
+            (self.seen, self.ticks) = (seen, 0);
             return false;
         }
-        self.looks += 1;
+        self.ticks += 1;
         // The first tick is immediate, and the second may follow the last response closely.
-        self.looks > 3
+        self.ticks > 3
     }
 }
 
 /// An entry in [`Connections`], until it is dropped.
-struct Known<'a>(&'a Connections, usize);
+struct ConnectionEntry<'a>(&'a Connections, usize);
 
-impl<'a> Known<'a> {
+impl<'a> ConnectionEntry<'a> {
     fn new(connections: &'a Connections, waker: Waker) -> Self {
-        let place = connections.next.fetch_add(1, Ordering::Relaxed);
+        let index = connections.next.fetch_add(1, Ordering::Relaxed);
         let mut wakers = connections.wakers.lock();
-        wakers.insert(place, waker);
-        Self(connections, place)
+        wakers.insert(index, waker);
+        Self(connections, index)
     }
 }
 
-impl Drop for Known<'_> {
+impl Drop for ConnectionEntry<'_> {
     fn drop(&mut self) {
-        let Self(connections, place) = self;
-        connections.wakers.lock().remove(place);
+        let Self(connections, index) = self;
+        connections.wakers.lock().remove(index);
     }
 }
 
 /// How many unsent bytes of a response the kernel buffers.
 #[cfg(target_os = "linux")]
-const MAX_UNSENT: u32 = 64 << 10;
+const MAX_UNSENT_BYTES: u32 = 64 << 10;
 
 /// The address of a caller that has disconnected already.
-const NOWHERE: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
+const UNKNOWN_ADDRESS: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
 
 /// The maximum size of the head of a request.
-const HEAD: usize = 64 << 10;
+const MAX_HEAD_BYTES: usize = 64 << 10;
 
 /// How long a rejected connection stays open.
-const MAX_TURNING_AWAY: Duration = Duration::from_secs(5);
+const REJECTION_TIMEOUT: Duration = Duration::from_secs(5);

@@ -10,24 +10,24 @@ use hyper::header::{
     HeaderMap, HeaderValue, VARY,
 };
 
-use super::answer::{self, Answer};
+use super::response::{self, HttpResponse};
 
 /// The response to a preflight request, which has no token.
-pub(super) fn preflight(headers: &HeaderMap) -> Answer {
-    let mut answer = answer::empty(StatusCode::NO_CONTENT);
-    let told = answer.headers_mut();
-    told.insert(
+pub(super) fn preflight(headers: &HeaderMap) -> HttpResponse {
+    let mut response = response::empty(StatusCode::NO_CONTENT);
+    let headers_out = response.headers_mut();
+    headers_out.insert(
         ACCESS_CONTROL_ALLOW_METHODS,
         HeaderValue::from_static("GET, POST, DELETE"),
     );
-    told.insert(ACCESS_CONTROL_ALLOW_HEADERS, allowed_headers(headers));
-    told.insert(ACCESS_CONTROL_MAX_AGE, HeaderValue::from_static("600"));
-    answer
+    headers_out.insert(ACCESS_CONTROL_ALLOW_HEADERS, allowed_headers(headers));
+    headers_out.insert(ACCESS_CONTROL_MAX_AGE, HeaderValue::from_static("600"));
+    response
 }
 
 /// Adds the headers that let a page of an allowed origin read the response.
-pub(super) fn let_read(answer: &mut Answer, origin: HeaderValue) {
-    let headers = answer.headers_mut();
+pub(super) fn allow_origin(response: &mut HttpResponse, origin: HeaderValue) {
+    let headers = response.headers_mut();
     headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin);
     headers.insert(
         ACCESS_CONTROL_EXPOSE_HEADERS,
@@ -39,12 +39,12 @@ pub(super) fn let_read(answer: &mut Answer, origin: HeaderValue) {
 
 /// The headers of MCP, and the requested headers that mirror parameters.
 fn allowed_headers(headers: &HeaderMap) -> HeaderValue {
-    let asked = headers
+    let requested = headers
         .get(ACCESS_CONTROL_REQUEST_HEADERS)
-        .and_then(|asked| asked.to_str().ok())
+        .and_then(|requested| requested.to_str().ok())
         .unwrap_or_default()
         .to_ascii_lowercase();
-    let mirrored = asked
+    let mirrored = requested
         .split(',')
         .map(str::trim)
         .filter(|name| name.starts_with("mcp-param-"));

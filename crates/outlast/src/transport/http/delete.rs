@@ -3,9 +3,9 @@
 use hyper::StatusCode;
 use hyper::header::HeaderMap;
 
-use super::answer::{self, Answer};
-use super::guard::{Identity, Stated};
-use super::refused::Refused;
+use super::guard::{Identity, McpHeaders};
+use super::rejection::Rejection;
+use super::response::{self, HttpResponse};
 use super::server::Endpoint;
 
 impl Endpoint {
@@ -13,13 +13,13 @@ impl Endpoint {
         &self,
         caller: Identity,
         headers: &HeaderMap,
-    ) -> Result<Answer, Refused> {
-        Stated::check_once(headers)?;
-        let entry = self.session(&caller, Stated::read(headers)).await?;
+    ) -> Result<HttpResponse, Rejection> {
+        McpHeaders::check_once(headers)?;
+        let entry = self.session(&caller, McpHeaders::read(headers)).await?;
         self.sessions
             .end(&entry)
             .await
-            .map_err(|error| Refused::Unavailable(None, error.to_string()))?;
-        Ok(answer::empty(StatusCode::NO_CONTENT))
+            .map_err(|error| Rejection::Unavailable(None, error.to_string()))?;
+        Ok(response::empty(StatusCode::NO_CONTENT))
     }
 }

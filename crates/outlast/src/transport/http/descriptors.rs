@@ -31,7 +31,7 @@ pub fn raise_open_file_limit() -> Option<u64> {
 /// The maximum of connections: `wanted`, or less if the limit of open files requires it.
 pub(super) fn max_connections(wanted: usize) -> usize {
     match open_file_limit() {
-        Some(limit) => wanted.min(beside_reserve(limit)).max(1),
+        Some(limit) => wanted.min(without_reserve(limit)).max(1),
         None => wanted.max(1),
     }
 }
@@ -53,7 +53,7 @@ fn open_file_limit() -> Option<u64> {
     getrlimit(Resource::Nofile).current
 }
 
-fn beside_reserve(limit: u64) -> usize {
+fn without_reserve(limit: u64) -> usize {
     let reserved = (limit / 4).max(MIN_RESERVED);
     usize::try_from(limit.saturating_sub(reserved)).unwrap_or(usize::MAX)
 }
@@ -67,7 +67,7 @@ mod tests {
 
     #[test]
     fn a_quarter_of_the_descriptors_is_reserved_and_never_less_than_a_store_needs() {
-        let limits = [20, 64, 160, 1_024, 1_048_576].map(beside_reserve);
+        let limits = [20, 64, 160, 1_024, 1_048_576].map(without_reserve);
         assert_eq!(limits, [0, 24, 120, 768, 786_432]);
     }
 }

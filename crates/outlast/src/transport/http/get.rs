@@ -2,12 +2,12 @@
 
 use hyper::header::HeaderMap;
 
-use super::answer::{self, Answer};
-use super::connection::Busy;
-use super::guard::{Forms, Identity, LAST_EVENT_ID, Stated};
-use super::refused::Refused;
+use super::connection::InFlightGuard;
+use super::guard::{AcceptedTypes, Identity, LAST_EVENT_ID, McpHeaders};
+use super::rejection::Rejection;
+use super::response::{self, HttpResponse};
 use super::server::Endpoint;
-use super::sse::{Open, Seen};
+use super::sse::{EventId, StreamGuards};
 use crate::server::MessageStream;
 
 impl Endpoint {
@@ -15,23 +15,27 @@ impl Endpoint {
         &self,
         caller: Identity,
         headers: &HeaderMap,
-        busy: Busy,
-    ) -> Result<Answer, Refused> {
-        if !Forms::read(headers).events {
-            return Err(Refused::NotAcceptable);
+        in_flight: InFlightGuard,
+    ) -> Result<HttpResponse, Rejection> {
+        if !AcceptedTypes::read(headers).events {
+            return Err(Rejection::NotAcceptable);
         }
-        Stated::check_once(headers)?;
-        let entry = self.session(&caller, Stated::read(headers)).await?;
+        McpHeaders::check_once(headers)?;
+        let entry = self.session(&caller, McpHeaders::read(headers)).await?;
         let session = &entry.session;
-        let permit = self.sessions.permit(&entry).ok_or(Refused::Streams)?;
+        let permit = self.sessions.permit(&entry).ok_or(Rejection::Streams)?;
         let last = headers.get(LAST_EVENT_ID);
         let seen = last
             .and_then(|last| last.to_str().ok())
-            .and_then(|last| Seen::read(last, self.life));
-        let saw = seen.map(|seen| (seen.stream, seen.place));
-        let (attached, place) = session.listen(saw, last.is_some());
+            .and_then(|last| EventId::read(last, self.epoch));
+        let last_position = seen.map(|seen| (seen.stream, seen.position));
+        let (attached, position) = session.listen(last_position, last.is_some());
         let stream = MessageStream::Session(session.clone(), attached);
-        let events = self.events(stream, place, Open::of_session(permit, busy));
-        Ok(answer::events(events.until(self.closing())))
+        let events = self.events(
+            stream,
+            position,
+            StreamGuards::of_session(permit, in_flight),
+        );
+        Ok(response::events(events.until(self.closing())))
     }
 }

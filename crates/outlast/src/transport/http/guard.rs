@@ -11,7 +11,7 @@ use subtle::ConstantTimeEq as _;
 
 use super::authority;
 use super::options::{self, HttpOptions};
-use super::refused::Refused;
+use super::rejection::Rejection;
 
 /// Decides which requests are admitted.
 pub(super) struct Guard {
@@ -27,14 +27,14 @@ pub(super) struct Identity(pub(super) Option<Owner>);
 
 /// The content types that a caller accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Forms {
+pub(super) struct AcceptedTypes {
     pub(super) json: bool,
     pub(super) events: bool,
 }
 
 /// The headers that name session and protocol version.
 #[derive(Clone, Copy)]
-pub(super) struct Stated<'a> {
+pub(super) struct McpHeaders<'a> {
     session: Option<&'a HeaderValue>,
     version: Option<&'a HeaderValue>,
 }
@@ -58,13 +58,21 @@ impl Guard {
     }
 
     /// Admits a request, or rejects it.
-    pub(super) fn admit(&self, uri: &hyper::Uri, headers: &HeaderMap) -> Result<Identity, Refused> {
-        self.admit_place(uri, headers)?;
+    pub(super) fn admit(
+        &self,
+        uri: &hyper::Uri,
+        headers: &HeaderMap,
+    ) -> Result<Identity, Rejection> {
+        self.admit_host_and_origin(uri, headers)?;
         self.caller(headers).map(Identity)
     }
 
     /// Checks host and origin of a request, but not its token.
-    pub(super) fn admit_place(&self, uri: &hyper::Uri, headers: &HeaderMap) -> Result<(), Refused> {
+    pub(super) fn admit_host_and_origin(
+        &self,
+        uri: &hyper::Uri,
+        headers: &HeaderMap,
+    ) -> Result<(), Rejection> {
         // Two values are rejected even if the request target names the host: a proxy may use
         // either.
         let stated = once(headers, HOST)?;
@@ -73,24 +81,24 @@ impl Guard {
             None => stated.and_then(|host| host.to_str().ok()),
         };
         let host = authority.and_then(authority::host);
-        let host = host.ok_or(Refused::MalformedHost)?;
+        let host = host.ok_or(Rejection::MalformedHost)?;
         // DNS rebinding: a page that resolves its own name to this address is rejected by that
         // name.
-        if !self.is_ours(host) {
-            return Err(Refused::Host);
+        if !self.is_allowed_host(host) {
+            return Err(Rejection::Host);
         }
         match once(headers, ORIGIN)? {
-            Some(origin) if !self.may_read(origin) => Err(Refused::Origin),
+            Some(origin) if !self.is_allowed_origin(origin) => Err(Rejection::Origin),
             _ => Ok(()),
         }
     }
 
     /// Whether a page of that origin can call the server and read responses.
-    pub(super) fn may_read(&self, origin: &HeaderValue) -> bool {
-        origin.to_str().is_ok_and(|origin| self.may_call(origin))
+    pub(super) fn is_allowed_origin(&self, origin: &HeaderValue) -> bool {
+        origin.to_str().is_ok_and(|origin| self.is_allowed(origin))
     }
 
-    fn is_ours(&self, host: &str) -> bool {
+    fn is_allowed_host(&self, host: &str) -> bool {
         is_loopback(host)
             || self
                 .hosts
@@ -98,7 +106,7 @@ impl Guard {
                 .any(|ours| ours.eq_ignore_ascii_case(host))
     }
 
-    fn may_call(&self, origin: &str) -> bool {
+    fn is_allowed(&self, origin: &str) -> bool {
         let listed = |known: &String| known.trim_end_matches('/').eq_ignore_ascii_case(origin);
         let local = origin
             .strip_prefix("http://")
@@ -108,13 +116,13 @@ impl Guard {
         local || self.origins.iter().any(listed)
     }
 
-    fn caller(&self, headers: &HeaderMap) -> Result<Option<Owner>, Refused> {
+    fn caller(&self, headers: &HeaderMap) -> Result<Option<Owner>, Rejection> {
         if self.tokens.is_empty() {
             return Ok(None);
         }
         let token = once(headers, AUTHORIZATION)?
             .and_then(bearer)
-            .ok_or(Refused::NoToken)?;
+            .ok_or(Rejection::NoToken)?;
         let hash = options::hash(token);
         let mut found = None;
         // All tokens are compared in full, so that the time reveals nothing.
@@ -123,35 +131,35 @@ impl Guard {
                 found = Some(owner);
             }
         }
-        found.cloned().map(Some).ok_or(Refused::BadToken)
+        found.cloned().map(Some).ok_or(Rejection::BadToken)
     }
 }
 
-impl Forms {
+impl AcceptedTypes {
     /// Parses `Accept`. Without it, everything is accepted.
     pub(super) fn read(headers: &HeaderMap) -> Self {
-        let mut said = false;
-        let mut forms = Self {
+        let mut is_present = false;
+        let mut accepted = Self {
             json: false,
             events: false,
         };
         for value in headers.get_all(ACCEPT) {
-            said = true;
+            is_present = true;
             // The usual value needs no parsing.
-            if value == BOTH {
-                (forms.json, forms.events) = (true, true);
+            if value == USUAL_ACCEPT {
+                (accepted.json, accepted.events) = (true, true);
                 continue;
             }
             for range in value.as_bytes().split(|byte| *byte == b',') {
                 let name = media_type(range);
                 let is = |of: &[u8]| name.eq_ignore_ascii_case(of);
                 let any = is(b"*/*");
-                forms.json |= any || is(b"application/json") || is(b"application/*");
-                forms.events |= any || is(b"text/event-stream") || is(b"text/*");
+                accepted.json |= any || is(b"application/json") || is(b"application/*");
+                accepted.events |= any || is(b"text/event-stream") || is(b"text/*");
             }
         }
-        if said {
-            forms
+        if is_present {
+            accepted
         } else {
             Self {
                 json: true,
@@ -161,7 +169,7 @@ impl Forms {
     }
 }
 
-impl<'a> Stated<'a> {
+impl<'a> McpHeaders<'a> {
     pub(super) fn read(headers: &'a HeaderMap) -> Self {
         Self {
             session: headers.get(SESSION_ID),
@@ -179,31 +187,31 @@ impl<'a> Stated<'a> {
     }
 
     /// The session id.
-    pub(super) fn session(self) -> Result<&'a str, Refused> {
-        let name = self.session.ok_or(Refused::NoSession)?;
-        name.to_str().map_err(|_| Refused::UnknownSession)
+    pub(super) fn session(self) -> Result<&'a str, Rejection> {
+        let name = self.session.ok_or(Rejection::NoSession)?;
+        name.to_str().map_err(|_| Rejection::UnknownSession)
     }
 
     /// Checks that the headers for session, version and last event are not repeated.
-    pub(super) fn check_once(headers: &HeaderMap) -> Result<(), Refused> {
+    pub(super) fn check_once(headers: &HeaderMap) -> Result<(), Rejection> {
         match repeated(headers, |name| {
             [SESSION_ID, PROTOCOL_VERSION, LAST_EVENT_ID].contains(name)
         }) {
-            Some(name) => Err(Refused::Repeated(name.clone())),
+            Some(name) => Err(Rejection::Repeated(name.clone())),
             None => Ok(()),
         }
     }
 
     /// Checks the version of a request; without one, that of its session counts (V1-HTTP-9,
     /// V1-HTTP-11).
-    pub(super) fn check_version(self) -> Result<(), Refused> {
+    pub(super) fn check_version(self) -> Result<(), Rejection> {
         match self.version {
             None => Ok(()),
             Some(stated) => {
                 if version::LEGACY_VERSIONS.iter().any(|known| stated == known) {
                     Ok(())
                 } else {
-                    Err(Refused::Version)
+                    Err(Rejection::Version)
                 }
             }
         }
@@ -212,13 +220,13 @@ impl<'a> Stated<'a> {
 
 /// Checks the content type. This also rejects HTML forms, which a page can send without a
 /// preflight.
-pub(super) fn check_json(headers: &HeaderMap) -> Result<(), Refused> {
+pub(super) fn check_json(headers: &HeaderMap) -> Result<(), Rejection> {
     let stated = once(headers, CONTENT_TYPE)?;
     let name = stated.map(|stated| media_type(stated.as_bytes()));
     if name.is_some_and(|name| name.eq_ignore_ascii_case(b"application/json")) {
         Ok(())
     } else {
-        Err(Refused::NotJson)
+        Err(Rejection::NotJson)
     }
 }
 
@@ -236,11 +244,11 @@ fn bearer(value: &HeaderValue) -> Option<&[u8]> {
 }
 
 /// The value of a header that must not be repeated.
-fn once(headers: &HeaderMap, name: HeaderName) -> Result<Option<&HeaderValue>, Refused> {
+fn once(headers: &HeaderMap, name: HeaderName) -> Result<Option<&HeaderValue>, Rejection> {
     let mut values = headers.get_all(&name).iter();
     match (values.next(), values.next()) {
         (first, None) => Ok(first),
-        (_, Some(_)) => Err(Refused::Repeated(name)),
+        (_, Some(_)) => Err(Rejection::Repeated(name)),
     }
 }
 
@@ -269,7 +277,7 @@ fn is_loopback(host: &str) -> bool {
 }
 
 /// The usual value of `Accept`.
-const BOTH: &str = "application/json, text/event-stream";
+const USUAL_ACCEPT: &str = "application/json, text/event-stream";
 
 // The header names of the wire crate as hyper constants, which need no lower-casing.
 pub(super) const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
@@ -294,12 +302,12 @@ mod tests {
         headers
     }
 
-    fn admit(guard: &Guard, pairs: &[(&'static str, &'static str)]) -> Result<Identity, Refused> {
+    fn admit(guard: &Guard, pairs: &[(&'static str, &'static str)]) -> Result<Identity, Rejection> {
         guard.admit(&"/mcp".parse().unwrap(), &headers(pairs))
     }
 
     #[test]
-    fn the_names_of_headers_are_those_of_the_wire() {
+    fn header_names_match_the_wire_crate() {
         use outlast_wire::headers;
         assert!(headers::SESSION_ID.eq_ignore_ascii_case(SESSION_ID.as_str()));
         assert!(headers::PROTOCOL_VERSION.eq_ignore_ascii_case(PROTOCOL_VERSION.as_str()));
@@ -307,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn only_names_of_loopback_and_listed_ones_are_ours() {
+    fn only_loopback_and_listed_hosts_are_allowed() {
         let guard = guard(HttpOptions {
             allowed_hosts: vec!["mcp.example.com".into()],
             ..HttpOptions::default()
@@ -329,21 +337,24 @@ mod tests {
             "[::2]",
             "0.0.0.0",
         ] {
-            let told = admit(&guard, &[("host", foreign)]);
-            assert!(matches!(told, Err(Refused::Host)), "{foreign}");
+            let admitted = admit(&guard, &[("host", foreign)]);
+            assert!(matches!(admitted, Err(Rejection::Host)), "{foreign}");
         }
         for malformed in ["", "localhost:80@evil.com", "localhost, evil.com"] {
-            let told = admit(&guard, &[("host", malformed)]);
-            assert!(matches!(told, Err(Refused::MalformedHost)), "{malformed}");
+            let admitted = admit(&guard, &[("host", malformed)]);
+            assert!(
+                matches!(admitted, Err(Rejection::MalformedHost)),
+                "{malformed}"
+            );
         }
-        assert!(matches!(admit(&guard, &[]), Err(Refused::MalformedHost)));
+        assert!(matches!(admit(&guard, &[]), Err(Rejection::MalformedHost)));
         let absolute = "http://localhost:80@evil.com/mcp".parse().unwrap();
-        let told = guard.admit(&absolute, &headers(&[("host", "localhost")]));
-        assert!(matches!(told, Err(Refused::MalformedHost)));
+        let admitted = guard.admit(&absolute, &headers(&[("host", "localhost")]));
+        assert!(matches!(admitted, Err(Rejection::MalformedHost)));
     }
 
     #[test]
-    fn a_header_that_decides_who_may_call_is_sent_once() {
+    fn a_header_that_decides_admission_must_not_be_repeated() {
         let guard = guard(HttpOptions {
             tokens: vec![Token::new("ada", "a")],
             ..HttpOptions::default()
@@ -355,16 +366,16 @@ mod tests {
         ];
         assert!(admit(&guard, &once).is_ok());
         for pair in once {
-            let told = admit(&guard, &[&once[..], &[pair]].concat());
+            let admitted = admit(&guard, &[&once[..], &[pair]].concat());
             assert!(
-                matches!(&told, Err(Refused::Repeated(name)) if *name == pair.0),
-                "{told:?}"
+                matches!(&admitted, Err(Rejection::Repeated(name)) if *name == pair.0),
+                "{admitted:?}"
             );
         }
     }
 
     #[test]
-    fn a_foreign_page_may_not_call() {
+    fn a_page_of_another_origin_is_rejected() {
         // V1-HTTP-2.
         let guard = guard(HttpOptions {
             allowed_origins: vec!["https://app.example.com/".into()],
@@ -376,8 +387,8 @@ mod tests {
             "http://[::1]:3",
             "https://app.example.com",
         ] {
-            let told = admit(&guard, &[("host", "localhost"), ("origin", fine)]);
-            assert!(told.is_ok(), "{fine}");
+            let admitted = admit(&guard, &[("host", "localhost"), ("origin", fine)]);
+            assert!(admitted.is_ok(), "{fine}");
         }
         for foreign in [
             "null",
@@ -388,8 +399,8 @@ mod tests {
             "http://localhost.evil.com",
             "http://localhost:80@evil.com",
         ] {
-            let told = admit(&guard, &[("host", "localhost"), ("origin", foreign)]);
-            assert!(matches!(told, Err(Refused::Origin)), "{foreign}");
+            let admitted = admit(&guard, &[("host", "localhost"), ("origin", foreign)]);
+            assert!(matches!(admitted, Err(Rejection::Origin)), "{foreign}");
         }
     }
 
@@ -408,36 +419,36 @@ mod tests {
             with("bearer a-secret").unwrap(),
             Identity(Some(Owner::principal("ada")))
         );
-        assert!(matches!(with("Bearer wrong"), Err(Refused::BadToken)));
-        assert!(matches!(with("Basic YTpi"), Err(Refused::NoToken)));
-        assert!(matches!(with("x"), Err(Refused::NoToken)));
+        assert!(matches!(with("Bearer wrong"), Err(Rejection::BadToken)));
+        assert!(matches!(with("Basic YTpi"), Err(Rejection::NoToken)));
+        assert!(matches!(with("x"), Err(Rejection::NoToken)));
         let without = admit(&guard, &[("host", "localhost")]);
-        assert!(matches!(without, Err(Refused::NoToken)));
+        assert!(matches!(without, Err(Rejection::NoToken)));
     }
 
     #[test]
-    fn accept_is_read_with_patience() {
-        let both = Forms {
+    fn accept_header_is_parsed_leniently() {
+        let both = AcceptedTypes {
             json: true,
             events: true,
         };
-        assert_eq!(Forms::read(&headers(&[])), both);
-        assert_eq!(Forms::read(&headers(&[("accept", "*/*")])), both);
+        assert_eq!(AcceptedTypes::read(&headers(&[])), both);
+        assert_eq!(AcceptedTypes::read(&headers(&[("accept", "*/*")])), both);
         let stated = "application/json;q=0.9, Text/Event-Stream";
-        assert_eq!(Forms::read(&headers(&[("accept", stated)])), both);
+        assert_eq!(AcceptedTypes::read(&headers(&[("accept", stated)])), both);
         let twice = [
             ("accept", "application/json"),
             ("accept", "text/event-stream"),
         ];
-        assert_eq!(Forms::read(&headers(&twice)), both);
-        let json = Forms::read(&headers(&[("accept", "application/json")]));
+        assert_eq!(AcceptedTypes::read(&headers(&twice)), both);
+        let json = AcceptedTypes::read(&headers(&[("accept", "application/json")]));
         assert!(json.json && !json.events);
-        let none = Forms::read(&headers(&[("accept", "image/png")]));
+        let none = AcceptedTypes::read(&headers(&[("accept", "image/png")]));
         assert!(!none.json && !none.events);
     }
 
     #[test]
-    fn a_body_must_be_said_to_be_json() {
+    fn the_content_type_must_be_json() {
         for fine in ["application/json", "Application/JSON; charset=utf-8"] {
             assert!(check_json(&headers(&[("content-type", fine)])).is_ok());
         }

@@ -6,7 +6,6 @@
 //! This module decides which requests are admitted, and whether a response is JSON or a stream. The
 //! server side interprets messages, and owns sessions and streams.
 
-mod answer;
 mod authority;
 mod bodies;
 mod connection;
@@ -16,16 +15,17 @@ mod descriptors;
 mod get;
 mod guard;
 mod health;
-mod inward;
+mod lazy_timeout;
 mod modern;
 mod options;
 mod post;
 mod rate;
-mod refused;
+mod rejection;
+mod response;
 mod router;
+mod self_wake;
 mod server;
 mod sse;
-mod within;
 
 pub use descriptors::raise_open_file_limit;
 pub use options::{HttpOptions, Token};

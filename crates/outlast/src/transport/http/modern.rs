@@ -12,31 +12,31 @@ use outlast_wire::envelope::{self, ErrorObject, ErrorView, Message};
 use outlast_wire::headers::{self, OnMissingName};
 use outlast_wire::{Raw, RawRef, codes, v1};
 
-use super::answer::Answer;
-use super::connection::Busy;
-use super::guard::{Forms, Identity, PROTOCOL_VERSION, Stated, repeated};
-use super::refused::Refused;
+use super::connection::InFlightGuard;
+use super::guard::{AcceptedTypes, Identity, McpHeaders, PROTOCOL_VERSION, repeated};
+use super::rejection::Rejection;
+use super::response::HttpResponse;
 use super::server::Endpoint;
-use super::sse::Open;
+use super::sse::StreamGuards;
 use crate::server::{
     Caller, HttpParts, IncomingRequest, ModernRequest, NotificationSink, RequestMeta,
     is_modern_only, missing_meta,
 };
 
 /// The `_meta` of a modern request; `None` for a legacy message (V2-ERA-8, V2-ERA-13, A3-8).
-pub(super) fn said(
+pub(super) fn request_meta(
     message: &Message<'_>,
-    stated: Stated<'_>,
+    mcp_headers: McpHeaders<'_>,
     in_session: bool,
-) -> Result<Option<RequestMeta>, Refused> {
+) -> Result<Option<RequestMeta>, Rejection> {
     let Message::Request(request) = message else {
         return Ok(None);
     };
-    let refused = |error| Refused::Modern(request.id.clone(), error);
+    let refused = |error| Rejection::Modern(request.id.clone(), error);
     match RequestMeta::read(request.params).map_err(refused)? {
-        Some(said) => Ok(Some(said)),
+        Some(meta) => Ok(Some(meta)),
         None if request.method == v1::method::INITIALIZE => Ok(None),
-        None if stated.is_modern() => Err(refused(missing_meta())),
+        None if mcp_headers.is_modern() => Err(refused(missing_meta())),
         None if !in_session && is_modern_only(&request.method) => Err(refused(missing_meta())),
         None => Ok(None),
     }
@@ -48,21 +48,26 @@ impl Endpoint {
         &self,
         identity: Identity,
         request: envelope::Request<'_>,
-        said: RequestMeta,
+        meta: RequestMeta,
         head: &Arc<HttpParts>,
-        forms: Forms,
-        busy: Busy,
-    ) -> Result<Answer, Refused> {
-        check_headers(&request, &said, &head.headers, self.options.task_names)
-            .map_err(|error| Refused::Modern(request.id.clone(), error))?;
+        accepted: AcceptedTypes,
+        in_flight: InFlightGuard,
+    ) -> Result<HttpResponse, Rejection> {
+        check_headers(
+            &request,
+            &meta,
+            &head.headers,
+            self.options.on_missing_task_name,
+        )
+        .map_err(|error| Rejection::Modern(request.id.clone(), error))?;
         let caller = match identity.0 {
             Some(owner) => Caller::Principal(owner),
-            None => busy.caller(),
+            None => in_flight.caller(),
         };
         let server = self.sessions.server();
         let hold = server
             .may_stream(&request.method)
-            .then_some(self.options.hold);
+            .then_some(self.options.stream_after);
         let incoming = IncomingRequest {
             method: request.method.into_owned(),
             params: request.params.map(RawRef::to_raw),
@@ -74,13 +79,19 @@ impl Endpoint {
             server: server.clone(),
             id: request.id,
             caller,
-            meta: said,
+            meta,
             notifications: NotificationSink::Discard,
             closing: Box::new(move || Box::pin(super::server::closed(phase.clone()))),
         };
-        let handling = request.handle_http(incoming, forms.events);
+        let handling = request.handle_http(incoming, accepted.events);
         Ok(self
-            .respond(handling, hold, forms, status, Open::new(busy))
+            .respond(
+                handling,
+                hold,
+                accepted,
+                status,
+                StreamGuards::new(in_flight),
+            )
             .await)
     }
 }
@@ -89,7 +100,7 @@ impl Endpoint {
 /// V2-PARAM-5). A version mismatch is reported before an unsupported version.
 fn check_headers(
     request: &envelope::Request<'_>,
-    said: &RequestMeta,
+    meta: &RequestMeta,
     all: &HeaderMap,
     on_missing: OnMissingName,
 ) -> Result<(), ErrorObject> {
@@ -102,8 +113,8 @@ fn check_headers(
         all.get::<HeaderName>(name)
             .and_then(|value| value.to_str().ok())
     };
-    headers::check_version(said.version(), header(PROTOCOL_VERSION))?;
-    said.check_version()?;
+    headers::check_version(meta.version(), header(PROTOCOL_VERSION))?;
+    meta.check_version()?;
     headers::check_method(&request.method, header(METHOD))?;
     headers::check_name(&request.method, request.params, header(NAME), on_missing)
 }
@@ -133,7 +144,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_names_of_headers_are_those_of_the_wire() {
+    fn header_names_match_the_wire_crate() {
         assert!(headers::METHOD.eq_ignore_ascii_case(METHOD.as_str()));
         assert!(headers::NAME.eq_ignore_ascii_case(NAME.as_str()));
         assert!(headers::PARAM_PREFIX.eq_ignore_ascii_case(PARAM_PREFIX));

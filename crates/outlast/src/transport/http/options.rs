@@ -23,39 +23,39 @@ pub struct HttpOptions {
     /// Allowed host names, without a port. Loopback names are always allowed.
     pub allowed_hosts: Vec<String>,
     /// What to do with a modern task method whose headers do not name the task.
-    pub task_names: OnMissingName,
+    pub on_missing_task_name: OnMissingName,
     /// How long a session without requests, streams and tasks is retained, unless its slot is
     /// needed.
-    pub idle: Duration,
+    pub session_idle_timeout: Duration,
     /// The maximum of sessions. A new session replaces the one that is idle for longest; a session
     /// with an open request, stream or task is never replaced.
-    pub sessions: usize,
+    pub max_sessions: usize,
     /// The maximum of sessions of one principal, or of one address without tokens.
-    pub sessions_per_owner: usize,
+    pub max_sessions_per_owner: usize,
     /// The maximum of open requests and streams of one session.
-    pub streams: usize,
+    pub max_streams_per_session: usize,
     /// The maximum of connections. A quarter of the limit of open files, at least 40, is reserved
     /// for the store and other files, which can reduce this value. Further connections get health
     /// checks and 503.
-    pub connections: usize,
+    pub max_connections: usize,
     /// The maximum size of all unfinished request bodies together. The first 64 KiB of each do not
     /// count.
-    pub body_bytes: usize,
+    pub max_unfinished_body_bytes: usize,
     /// The maximum of requests per second of one principal, or of one address without tokens. An
     /// idle caller can send twice as many at once. `None`: no limit.
-    pub requests_per_second: Option<NonZeroU32>,
+    pub max_requests_per_second: Option<NonZeroU32>,
     /// The timeout for the head of a request, for its body, between two requests, and for a client
     /// that reads no byte of a response.
-    pub patience: Duration,
+    pub client_timeout: Duration,
     /// The interval of keep-alive comments on an idle stream.
-    pub keep_alive: Duration,
+    pub keep_alive_interval: Duration,
     /// After how long a tool call is answered by a stream, which keeps the connection alive.
-    pub hold: Duration,
+    pub stream_after: Duration,
     /// After how long a stream is closed before its end; its client reconnects to get the rest. For
     /// proxies that cut off long connections. `None`: no limit.
-    pub longest_stream: Option<Duration>,
+    pub max_stream_duration: Option<Duration>,
     /// How long open requests may continue when the server is shut down.
-    pub drain: Duration,
+    pub drain_timeout: Duration,
 }
 
 /// A bearer token and its principal. Only the hash is stored.
@@ -73,19 +73,19 @@ impl Default for HttpOptions {
             tokens: Vec::new(),
             allowed_origins: Vec::new(),
             allowed_hosts: Vec::new(),
-            task_names: OnMissingName::default(),
-            idle: Duration::from_secs(3_600),
-            sessions: 10_000,
-            sessions_per_owner: 1_000,
-            streams: 256,
-            connections: 10_000,
-            body_bytes: 256 << 20,
-            requests_per_second: NonZeroU32::new(1_000),
-            patience: Duration::from_secs(30),
-            keep_alive: Duration::from_secs(15),
-            hold: Duration::from_secs(1),
-            longest_stream: None,
-            drain: Duration::from_secs(10),
+            on_missing_task_name: OnMissingName::default(),
+            session_idle_timeout: Duration::from_secs(3_600),
+            max_sessions: 10_000,
+            max_sessions_per_owner: 1_000,
+            max_streams_per_session: 256,
+            max_connections: 10_000,
+            max_unfinished_body_bytes: 256 << 20,
+            max_requests_per_second: NonZeroU32::new(1_000),
+            client_timeout: Duration::from_secs(30),
+            keep_alive_interval: Duration::from_secs(15),
+            stream_after: Duration::from_secs(1),
+            max_stream_duration: None,
+            drain_timeout: Duration::from_secs(10),
         }
     }
 }

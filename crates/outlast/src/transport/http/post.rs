@@ -12,15 +12,15 @@ use outlast_wire::envelope::{self, Id, Limits, Message};
 use outlast_wire::v2::method::DISCOVER;
 use outlast_wire::{Raw, method, tool, v1};
 
-use super::answer::{self, Answer};
-use super::connection::Busy;
-use super::guard::{self, Forms, Identity, Stated};
+use super::connection::InFlightGuard;
+use super::guard::{self, AcceptedTypes, Identity, McpHeaders};
 use super::health::no_new_work;
+use super::lazy_timeout::lazy_timeout;
 use super::modern;
-use super::refused::Refused;
+use super::rejection::Rejection;
+use super::response::{self, HttpResponse};
 use super::server::Endpoint;
-use super::sse::{Events, Open};
-use super::within::within;
+use super::sse::{EventStream, StreamGuards};
 use crate::server::{ActiveRequest, HttpParts, LiveSession, MessageStream, Reply, Response, line};
 
 impl Endpoint {
@@ -29,63 +29,63 @@ impl Endpoint {
         caller: Identity,
         head: &Arc<HttpParts>,
         body: &mut Incoming,
-        busy: Busy,
-    ) -> Result<Answer, Refused> {
-        let forms = Forms::read(&head.headers);
-        if !forms.json && !forms.events {
-            return Err(Refused::NotAcceptable);
+        in_flight: InFlightGuard,
+    ) -> Result<HttpResponse, Rejection> {
+        let accepted = AcceptedTypes::read(&head.headers);
+        if !accepted.json && !accepted.events {
+            return Err(Rejection::NotAcceptable);
         }
         guard::check_json(&head.headers)?;
         let limits = Limits::default();
-        let stated = Stated::read(&head.headers);
-        if !stated.is_modern() {
-            Stated::check_once(&head.headers)?;
+        let mcp_headers = McpHeaders::read(&head.headers);
+        if !mcp_headers.is_modern() {
+            McpHeaders::check_once(&head.headers)?;
         }
         // Check the session before the body is read. A3-7: a modern request has no session.
-        let entry = if stated.names_session() && !stated.is_modern() {
-            Some(self.session(&caller, stated).await?)
+        let entry = if mcp_headers.names_session() && !mcp_headers.is_modern() {
+            Some(self.session(&caller, mcp_headers).await?)
         } else {
             None
         };
         let bytes = self.read(body, &head.headers, limits.bytes).await?;
-        let message = Message::parse(&bytes, &limits).map_err(Refused::Malformed)?;
+        let message = Message::parse(&bytes, &limits).map_err(Rejection::Malformed)?;
         if let Message::Request(request) = &message
             && !is_served_while_draining(&request.method)
             && let Some(why) = no_new_work(&self.sessions.server().engine)
         {
-            return Err(Refused::Unavailable(Some(request.id.clone()), why));
+            return Err(Rejection::Unavailable(Some(request.id.clone()), why));
         }
-        let said = modern::said(&message, stated, entry.is_some())?;
+        let meta = modern::request_meta(&message, mcp_headers, entry.is_some())?;
         match (entry, message) {
-            (_, Message::Request(request)) if let Some(said) = said => {
-                Box::pin(self.modern(caller, request, said, head, forms, busy)).await
+            (_, Message::Request(request)) if let Some(meta) = meta => {
+                Box::pin(self.modern(caller, request, meta, head, accepted, in_flight)).await
             }
-            (None, Message::Notification(_)) if stated.is_modern() => Ok(answer::accepted()),
+            (None, Message::Notification(_)) if mcp_headers.is_modern() => Ok(response::accepted()),
             (Some(entry), Message::Request(request)) => {
-                let permit = self.sessions.permit(&entry).ok_or(Refused::Streams)?;
+                let permit = self.sessions.permit(&entry).ok_or(Rejection::Streams)?;
                 // Only a tool call can take long without a message; `tasks/result` opens its stream
                 // at once.
-                let hold = (request.method == tool::CALL).then_some(self.options.hold);
+                let hold = (request.method == tool::CALL).then_some(self.options.stream_after);
                 let handling = entry.session.handle(request, Some(head.clone()));
-                let open = Open::of_session(permit, busy);
+                let open = StreamGuards::of_session(permit, in_flight);
                 Ok(self
-                    .respond(handling, hold, forms, session_status, open)
+                    .respond(handling, hold, accepted, session_status, open)
                     .await)
             }
             (Some(entry), Message::Notification(notification)) => {
                 entry.session.notification(&notification);
-                Ok(answer::accepted())
+                Ok(response::accepted())
             }
             (Some(entry), Message::Response(response)) => {
                 Box::pin(entry.session.handle_response(response)).await;
-                Ok(answer::accepted())
+                Ok(response::accepted())
             }
             (None, Message::Request(request)) if request.method == v1::method::INITIALIZE => {
-                Box::pin(self.initialize(&caller, request, head, &busy)).await
+                Box::pin(self.initialize(&caller, request, head, &in_flight)).await
             }
             (None, _) => {
-                stated.check_version()?;
-                Err(Refused::NoSession)
+                mcp_headers.check_version()?;
+                Err(Rejection::NoSession)
             }
         }
     }
@@ -94,15 +94,15 @@ impl Endpoint {
     pub(super) async fn session(
         &self,
         caller: &Identity,
-        stated: Stated<'_>,
-    ) -> Result<Arc<LiveSession>, Refused> {
-        let name = stated.session()?;
-        stated.check_version()?;
+        mcp_headers: McpHeaders<'_>,
+    ) -> Result<Arc<LiveSession>, Rejection> {
+        let name = mcp_headers.session()?;
+        mcp_headers.check_version()?;
         self.sessions
             .find(name, caller.0.as_ref())
             .await
-            .map_err(|error| Refused::Unavailable(None, error.to_string()))?
-            .ok_or(Refused::UnknownSession)
+            .map_err(|error| Rejection::Unavailable(None, error.to_string()))?
+            .ok_or(Rejection::UnknownSession)
     }
 
     /// Opens a session: it is stored before the response is sent.
@@ -111,14 +111,14 @@ impl Endpoint {
         caller: &Identity,
         request: envelope::Request<'_>,
         head: &Arc<HttpParts>,
-        busy: &Busy,
-    ) -> Result<Answer, Refused> {
+        in_flight: &InFlightGuard,
+    ) -> Result<HttpResponse, Rejection> {
         let id = request.id.clone();
-        let visitor = busy.caller();
+        let visitor = in_flight.caller();
         // Without a token every session is a separate owner, so the limit counts the address.
         let counts_for = caller.0.as_ref().unwrap_or_else(|| visitor.owner());
         let room = self.sessions.table().reserve(counts_for).await;
-        let room = room.map_err(|full| Refused::Sessions(id.clone(), full))?;
+        let room = room.map_err(|full| Rejection::Sessions(id.clone(), full))?;
         let session = self.sessions.create(caller.0.as_ref());
         let mut handling = session.handle(request, Some(head.clone()));
         let reply = match handling.response().await {
@@ -126,19 +126,19 @@ impl Endpoint {
             // Middleware can change the method; only then messages precede the reply.
             Response::Stream(_) => Reply::Nothing,
         };
-        let answer = reply_alone(&id, &reply, session_status);
+        let http_response = reply_alone(&id, &reply, session_status);
         if session.client_info().is_none() {
-            return Ok(answer);
+            return Ok(http_response);
         }
         let name = HeaderValue::from_str(session.id.as_str())
             .expect("the names of sessions are letters and digits");
         self.sessions
             .store(session, room)
             .await
-            .map_err(|error| Refused::Unavailable(Some(id), error.to_string()))?;
-        let mut answer = answer;
-        answer.headers_mut().insert(guard::SESSION_ID, name);
-        Ok(answer)
+            .map_err(|error| Rejection::Unavailable(Some(id), error.to_string()))?;
+        let mut http_response = http_response;
+        http_response.headers_mut().insert(guard::SESSION_ID, name);
+        Ok(http_response)
     }
 
     /// Responds to a request: by JSON if nothing precedes the reply, else by a stream (V1-HTTP-7).
@@ -148,18 +148,18 @@ impl Endpoint {
         &self,
         mut handling: ActiveRequest,
         hold: Option<Duration>,
-        forms: Forms,
+        accepted: AcceptedTypes,
         status: fn(&Raw) -> StatusCode,
-        open: Open,
-    ) -> Answer {
-        let response = match hold.filter(|_| forms.events) {
-            Some(hold) => within(hold, pin!(handling.response())).await,
+        open: StreamGuards,
+    ) -> HttpResponse {
+        let response = match hold.filter(|_| accepted.events) {
+            Some(hold) => lazy_timeout(hold, pin!(handling.response())).await,
             None => Some(handling.response().await),
         };
         let stream = match response {
             // Cancelled: there is no reply (V1-CANC-3).
-            Some(Response::Immediate(Reply::Nothing)) => return answer::accepted(),
-            Some(Response::Immediate(reply)) if forms.json => {
+            Some(Response::Immediate(Reply::Nothing)) => return response::accepted(),
+            Some(Response::Immediate(reply)) if accepted.json => {
                 return reply_alone(handling.id(), &reply, status);
             }
             Some(Response::Immediate(reply)) => handling.stream_of(reply),
@@ -167,18 +167,29 @@ impl Endpoint {
             None => handling.open(),
         };
         drop(handling);
-        if !forms.events {
+        if !accepted.events {
             // This client does not accept streams, so the other messages are dropped.
             let last = stream.last().await;
-            return last.map_or_else(answer::accepted, answer::json);
+            return last.map_or_else(response::accepted, response::json);
         }
-        answer::events(self.events(stream, 0, open))
+        response::events(self.events(stream, 0, open))
     }
 
     /// `stream` as server-sent events, after the last position that the client has received.
-    pub(super) fn events(&self, stream: MessageStream, seen: u64, open: Open) -> Events {
-        let events = Events::new(self.life, stream, seen, self.options.keep_alive, open);
-        match self.options.longest_stream {
+    pub(super) fn events(
+        &self,
+        stream: MessageStream,
+        seen: u64,
+        open: StreamGuards,
+    ) -> EventStream {
+        let events = EventStream::new(
+            self.epoch,
+            stream,
+            seen,
+            self.options.keep_alive_interval,
+            open,
+        );
+        match self.options.max_stream_duration {
             Some(longest) => events.for_at_most(longest),
             None => events,
         }
@@ -190,21 +201,21 @@ impl Endpoint {
         body: &mut Incoming,
         headers: &HeaderMap,
         limit: usize,
-    ) -> Result<Bytes, Refused> {
-        let stated = headers
+    ) -> Result<Bytes, Rejection> {
+        let mcp_headers = headers
             .get(CONTENT_LENGTH)
             .and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
-        if stated.is_some_and(|length| length > limit as u64) {
-            return Err(Refused::TooLarge(limit));
+        if mcp_headers.is_some_and(|length| length > limit as u64) {
+            return Err(Rejection::TooLarge(limit));
         }
-        match within(
-            self.options.patience,
+        match lazy_timeout(
+            self.options.client_timeout,
             pin!(self.bodies.collect(body, limit)),
         )
         .await
         {
             Some(read) => read,
-            None => Err(Refused::Broken),
+            None => Err(Rejection::Broken),
         }
     }
 }
@@ -217,14 +228,14 @@ fn is_served_while_draining(method: &str) -> bool {
 }
 
 /// A reply as one JSON text. `status` is the status of an error.
-fn reply_alone(id: &Id, reply: &Reply, status: fn(&Raw) -> StatusCode) -> Answer {
+fn reply_alone(id: &Id, reply: &Reply, status: fn(&Raw) -> StatusCode) -> HttpResponse {
     let status = match reply {
         Reply::Error(error) => status(error),
         Reply::Result(_) | Reply::Nothing => StatusCode::OK,
     };
     match line(id, reply) {
-        Some(line) => answer::text(status, line),
-        None => answer::accepted(),
+        Some(line) => response::text(status, line),
+        None => response::accepted(),
     }
 }
 

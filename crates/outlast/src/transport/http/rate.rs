@@ -10,7 +10,7 @@ use governor::clock::{Clock, DefaultClock};
 use governor::{DefaultKeyedRateLimiter, Quota, RateLimiter};
 use outlast_engine::Owner;
 
-use super::refused::Refused;
+use super::rejection::Rejection;
 
 /// The request rate of each caller.
 pub(super) struct RequestRate {
@@ -38,7 +38,7 @@ impl RequestRate {
     }
 
     /// Counts a request of `caller`, or rejects it.
-    pub(super) fn admit(&self, caller: &Owner) -> Result<(), Refused> {
+    pub(super) fn admit(&self, caller: &Owner) -> Result<(), Rejection> {
         let Some(limit) = &self.limit else {
             return Ok(());
         };
@@ -46,7 +46,7 @@ impl RequestRate {
             let wait = until.wait_time_from(limit.clock.now());
             // Rounded up, because the header has whole seconds.
             let seconds = wait.as_secs() + 1;
-            Refused::Rate {
+            Rejection::Rate {
                 per_second: limit.per_second,
                 seconds,
             }
@@ -54,9 +54,9 @@ impl RequestRate {
     }
 
     /// Removes idle callers periodically.
-    pub(super) async fn keep_small(&self) {
+    pub(super) async fn remove_idle_callers(&self) {
         loop {
-            tokio::time::sleep(QUIET).await;
+            tokio::time::sleep(CLEANUP_INTERVAL).await;
             if let Some(limit) = &self.limit {
                 limit.callers.retain_recent();
                 limit.callers.shrink_to_fit();
@@ -69,14 +69,14 @@ impl RequestRate {
 const BURST_SECONDS: NonZeroU32 = NonZeroU32::new(2).expect("two is not zero");
 
 /// How often idle callers are removed.
-const QUIET: Duration = Duration::from_secs(60);
+const CLEANUP_INTERVAL: Duration = Duration::from_secs(60);
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn one_caller_at_its_limit_does_not_hold_up_another() {
+    fn one_caller_at_its_limit_does_not_affect_another() {
         let rate = RequestRate::new(NonZeroU32::new(5));
         let [ada, bob] = ["ada", "bob"].map(Owner::principal);
         for _ in 0..10 {
@@ -84,7 +84,7 @@ mod tests {
         }
         // On a slow machine a few more may be admitted meanwhile.
         let refused = (0..100).find_map(|_| rate.admit(&ada).err());
-        let Some(Refused::Rate {
+        let Some(Rejection::Rate {
             per_second,
             seconds,
         }) = refused

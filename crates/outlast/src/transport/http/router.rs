@@ -8,14 +8,14 @@ use hyper::header::{CONTENT_TYPE, HeaderValue, ORIGIN};
 use hyper::{Method, StatusCode};
 use outlast_wire::envelope::{Limits, Message};
 
-use super::answer::{self, Answer};
 use super::bodies::UnfinishedBodies;
-use super::connection::{Busy, Connections};
+use super::connection::{Connections, InFlightGuard};
 use super::cors;
-use super::guard::{Guard, Identity, Stated};
+use super::guard::{Guard, Identity, McpHeaders};
 use super::options::HttpOptions;
 use super::rate::RequestRate;
-use super::refused::Refused;
+use super::rejection::Rejection;
+use super::response::{self, HttpResponse};
 use super::server::Endpoint;
 use crate::server::HttpParts;
 
@@ -57,8 +57,8 @@ impl Router {
         &self,
         head: &Arc<HttpParts>,
         body: &mut Incoming,
-        busy: Busy,
-    ) -> Answer {
+        in_flight: InFlightGuard,
+    ) -> HttpResponse {
         let path = head.uri.path();
         let mut endpoints = self.endpoints.iter();
         let endpoint = endpoints.find(|endpoint| endpoint.path == path);
@@ -67,11 +67,11 @@ impl Router {
         {
             return page;
         }
-        let routed = self.route(endpoint, head, body, busy).await;
-        let mut answer = routed.unwrap_or_else(Refused::answer);
+        let routed = self.route(endpoint, head, body, in_flight).await;
+        let mut answer = routed.unwrap_or_else(Rejection::answer);
         let origin = head.headers.get(ORIGIN);
-        if let Some(origin) = origin.filter(|origin| self.guard.may_read(origin)) {
-            cors::let_read(&mut answer, origin.clone());
+        if let Some(origin) = origin.filter(|origin| self.guard.is_allowed_origin(origin)) {
+            cors::allow_origin(&mut answer, origin.clone());
         }
         answer
     }
@@ -81,61 +81,63 @@ impl Router {
         endpoint: Option<&Arc<Endpoint>>,
         head: &Arc<HttpParts>,
         body: &mut Incoming,
-        busy: Busy,
-    ) -> Result<Answer, Refused> {
+        in_flight: InFlightGuard,
+    ) -> Result<HttpResponse, Rejection> {
         let headers = &head.headers;
         // A browser sends its preflight request without the token of the page.
         let admitted = if head.method == Method::OPTIONS {
-            self.guard.admit_place(&head.uri, headers).map(|()| None)
+            self.guard
+                .admit_host_and_origin(&head.uri, headers)
+                .map(|()| None)
         } else {
             self.guard.admit(&head.uri, headers).map(Some)
         };
-        let visitor = busy.caller();
+        let visitor = in_flight.caller();
         self.rate.admit(match &admitted {
             Ok(Some(Identity(Some(principal)))) => principal,
             _ => visitor.owner(),
         })?;
         let caller = admitted?;
         // Only an admitted caller can find out which paths exist.
-        let endpoint = endpoint.ok_or(Refused::Path)?;
+        let endpoint = endpoint.ok_or(Rejection::Path)?;
         let Some(caller) = caller else {
             return Ok(cors::preflight(headers));
         };
         match head.method {
-            Method::POST => endpoint.post(caller, head, body, busy).await,
+            Method::POST => endpoint.post(caller, head, body, in_flight).await,
             // V2-HTTP-7.
-            _ if Stated::read(headers).is_modern() => Err(Refused::Method(MODERN_METHODS)),
+            _ if McpHeaders::read(headers).is_modern() => Err(Rejection::Method(MODERN_METHODS)),
             // Boxed: most requests are POSTs, and their future stays small.
-            Method::GET => Box::pin(endpoint.get(caller, headers, busy)).await,
+            Method::GET => Box::pin(endpoint.get(caller, headers, in_flight)).await,
             Method::DELETE => Box::pin(endpoint.delete(caller, headers)).await,
-            _ => Err(Refused::Method(LEGACY_METHODS)),
+            _ => Err(Rejection::Method(LEGACY_METHODS)),
         }
     }
 
     /// Answers one request on a rejected connection: health checks as usual, everything else by
     /// 503.
-    pub(super) async fn turn_away(
+    pub(super) async fn reject(
         &self,
         head: &HttpParts,
         body: &mut Incoming,
         why: String,
-    ) -> Answer {
+    ) -> HttpResponse {
         if let Some(page) = self.page(head).await {
             return page;
         }
         // A client that is still sending when the connection closes may not get the response.
-        let body = self.bodies.collect(body, MAX_TURNED_AWAY_BYTES).await;
+        let body = self.bodies.collect(body, MAX_REJECTED_BODY_BYTES).await;
         let id = body
             .ok()
             .and_then(|bytes| match Message::parse(&bytes, &Limits::default()) {
                 Ok(Message::Request(request)) => Some(request.id),
                 _ => None,
             });
-        Refused::Unavailable(id, why).answer()
+        Rejection::Unavailable(id, why).answer()
     }
 
     /// A health check, or another page.
-    async fn page(&self, head: &HttpParts) -> Option<Answer> {
+    async fn page(&self, head: &HttpParts) -> Option<HttpResponse> {
         if !matches!(head.method, Method::GET | Method::HEAD) {
             return None;
         }
@@ -146,11 +148,11 @@ impl Router {
             (None, None) => return None,
         };
         // DNS rebinding: a page of another host gets no information.
-        if let Err(refused) = self.guard.admit_place(&head.uri, &head.headers) {
+        if let Err(refused) = self.guard.admit_host_and_origin(&head.uri, &head.headers) {
             return Some(refused.answer());
         }
         let status = StatusCode::from_u16(page.status).unwrap_or(StatusCode::OK);
-        let mut answer = answer::text(status, page.body);
+        let mut answer = response::text(status, page.body);
         let content_type = HeaderValue::from_static(page.content_type);
         answer.headers_mut().insert(CONTENT_TYPE, content_type);
         Some(answer)
@@ -164,4 +166,4 @@ const MODERN_METHODS: &str = "POST, OPTIONS";
 const LEGACY_METHODS: &str = "GET, POST, DELETE, OPTIONS";
 
 /// The maximum size of a request on a rejected connection.
-const MAX_TURNED_AWAY_BYTES: usize = 64 << 10;
+const MAX_REJECTED_BODY_BYTES: usize = 64 << 10;

@@ -20,7 +20,7 @@ use super::health::SHUTTING_DOWN;
 use super::options::HttpOptions;
 use super::rate::RequestRate;
 use super::router::{Pages, Router};
-use super::sse::Life;
+use super::sse::ServerEpoch;
 use crate::server::{McpServer, SessionLimits, SessionTable, Sessions};
 
 /// A listening server. It ends when it is shut down or dropped.
@@ -32,42 +32,42 @@ pub struct HttpServer {
 }
 
 /// Serves one MCP server over HTTP until the HTTP server is shut down or dropped.
-pub async fn serve(front: Arc<McpServer>, options: HttpOptions) -> io::Result<HttpServer> {
+pub async fn serve(server: Arc<McpServer>, options: HttpOptions) -> io::Result<HttpServer> {
     let path = options.path.clone();
-    serve_all(vec![(path, front)], None, options).await
+    serve_all(vec![(path, server)], None, options).await
 }
 
 /// Serves several MCP servers of one engine, each at its own path, and `pages` next to them.
 pub async fn serve_all(
-    fronts: Vec<(String, Arc<McpServer>)>,
+    servers: Vec<(String, Arc<McpServer>)>,
     pages: Option<Arc<dyn Pages>>,
     options: HttpOptions,
 ) -> io::Result<HttpServer> {
     let listener = TcpListener::bind(options.bind).await?;
     let address = listener.local_addr()?;
     let (phase, seen) = watch::channel(Phase::Open);
-    let bodies = Arc::new(UnfinishedBodies::new(options.body_bytes));
+    let bodies = Arc::new(UnfinishedBodies::new(options.max_unfinished_body_bytes));
     let mut endpoints = Vec::new();
     let mut table = None;
-    for (path, front) in fronts {
+    for (path, server) in servers {
         let table = match &table {
             Some(table) => Arc::clone(table),
             None => {
-                let bounds = SessionLimits {
-                    max_sessions: options.sessions,
-                    max_sessions_per_owner: options.sessions_per_owner,
-                    max_streams: options.streams,
-                    idle_ms: options.idle.as_millis() as u64,
+                let limits = SessionLimits {
+                    max_sessions: options.max_sessions,
+                    max_sessions_per_owner: options.max_sessions_per_owner,
+                    max_streams: options.max_streams_per_session,
+                    idle_ms: options.session_idle_timeout.as_millis() as u64,
                 };
-                let loaded = SessionTable::load(front.engine.clone(), bounds).await;
+                let loaded = SessionTable::load(server.engine.clone(), limits).await;
                 table.insert(loaded.map_err(io::Error::other)?).clone()
             }
         };
         endpoints.push(Arc::new(Endpoint {
             path,
-            sessions: Sessions::new(front, table),
+            sessions: Sessions::new(server, table),
             bodies: bodies.clone(),
-            life: Life(RandomIds.node().0),
+            epoch: ServerEpoch(RandomIds.node().0),
             phase: seen.clone(),
             options: options.clone(),
         }));
@@ -79,8 +79,8 @@ pub async fn serve_all(
         pages,
         connections: Connections::default(),
         bodies,
-        rate: RequestRate::new(options.requests_per_second),
-        max_connections: descriptors::max_connections(options.connections),
+        rate: RequestRate::new(options.max_requests_per_second),
+        max_connections: descriptors::max_connections(options.max_connections),
         options,
     });
     let (stop, stopped) = oneshot::channel();
@@ -140,7 +140,7 @@ pub(super) struct Endpoint {
     pub(super) path: String,
     pub(super) sessions: Sessions,
     pub(super) bodies: Arc<UnfinishedBodies>,
-    pub(super) life: Life,
+    pub(super) epoch: ServerEpoch,
     pub(super) phase: watch::Receiver<Phase>,
     pub(super) options: HttpOptions,
 }
@@ -176,17 +176,17 @@ async fn accept(
         background.spawn(table.clone().sweep_periodically());
     }
     let rate = router.clone();
-    background.spawn(async move { rate.rate.keep_small().await });
-    let mut incoming = Incomings {
+    background.spawn(async move { rate.rate.remove_idle_callers().await });
+    let mut incoming = Acceptor {
         listener,
         router: router.clone(),
-        turned_away: VecDeque::new(),
+        rejected: VecDeque::new(),
         failing: false,
     };
     let mut open = JoinSet::new();
     loop {
         tokio::select! {
-            told = &mut stopped => match told {
+            stop = &mut stopped => match stop {
                 Ok(()) => break,
                 // The handle was dropped.
                 Err(_) => return,
@@ -195,7 +195,7 @@ async fn accept(
             stream = incoming.next() => if open.len() < router.max_connections {
                 open.spawn(connection::serve(router.clone(), stream, phase.subscribe()));
             } else {
-                incoming.turn_away(stream, router.no_connection());
+                incoming.reject(stream, router.no_connection());
             },
         }
     }
@@ -203,8 +203,8 @@ async fn accept(
     router.connections.wake();
     let drained = async { while open.join_next().await.is_some() {} };
     let drained = tokio::select! {
-        drained = timeout(router.options.drain, drained) => drained.is_ok(),
-        () = incoming.turn_all_away() => true,
+        drained = timeout(router.options.drain_timeout, drained) => drained.is_ok(),
+        () = incoming.reject_all() => true,
     };
     drop(incoming);
     if !drained {
@@ -212,21 +212,21 @@ async fn accept(
             table.close_streams();
         }
         let ended = async { while open.join_next().await.is_some() {} };
-        let _ = timeout(LAST_WORDS, ended).await;
+        let _ = timeout(STREAM_END_TIMEOUT, ended).await;
     }
 }
 
 /// The listener, and the rejected connections. Dropping it closes both.
-struct Incomings {
+struct Acceptor {
     listener: TcpListener,
     router: Arc<Router>,
     /// In order of arrival.
-    turned_away: VecDeque<JoinHandle<()>>,
+    rejected: VecDeque<JoinHandle<()>>,
     /// Whether the last attempt to accept a connection failed.
     failing: bool,
 }
 
-impl Incomings {
+impl Acceptor {
     /// The next connection. No error ends the server, because a lack of descriptors is temporary.
     async fn next(&mut self) -> TcpStream {
         loop {
@@ -251,30 +251,31 @@ impl Incomings {
 
     /// Answers health checks on `stream`, and everything else by 503. The oldest rejected
     /// connection is closed if there are too many.
-    fn turn_away(&mut self, stream: TcpStream, why: String) {
-        self.turned_away.retain(|turned| !turned.is_finished());
-        if self.turned_away.len() >= MAX_TURNED_AWAY
-            && let Some(oldest) = self.turned_away.pop_front()
+    fn reject(&mut self, stream: TcpStream, why: String) {
+        self.rejected
+            .retain(|rejected_task| !rejected_task.is_finished());
+        if self.rejected.len() >= MAX_REJECTED_CONNECTIONS
+            && let Some(oldest) = self.rejected.pop_front()
         {
             oldest.abort();
         }
-        let turned = connection::turn_away(self.router.clone(), stream, why);
-        self.turned_away.push_back(tokio::spawn(turned));
+        let rejected_task = connection::reject(self.router.clone(), stream, why);
+        self.rejected.push_back(tokio::spawn(rejected_task));
     }
 
     /// Rejects all connections.
-    async fn turn_all_away(&mut self) {
+    async fn reject_all(&mut self) {
         loop {
             let stream = self.next().await;
-            self.turn_away(stream, SHUTTING_DOWN.to_owned());
+            self.reject(stream, SHUTTING_DOWN.to_owned());
         }
     }
 }
 
-impl Drop for Incomings {
+impl Drop for Acceptor {
     fn drop(&mut self) {
-        for turned in &self.turned_away {
-            turned.abort();
+        for rejected_task in &self.rejected {
+            rejected_task.abort();
         }
     }
 }
@@ -289,10 +290,10 @@ fn concerns_one_connection(error: &io::Error) -> bool {
 }
 
 /// How long the last events of streams may take.
-const LAST_WORDS: Duration = Duration::from_secs(1);
+const STREAM_END_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// How long to wait for a free descriptor before the next attempt to accept a connection.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 /// The maximum of rejected connections. They use reserved descriptors.
-const MAX_TURNED_AWAY: usize = 8;
+const MAX_REJECTED_CONNECTIONS: usize = 8;

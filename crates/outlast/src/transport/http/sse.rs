@@ -13,29 +13,29 @@ use bytes::Bytes;
 use outlast_wire::version;
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at, sleep};
 
-use super::connection::Busy;
+use super::connection::InFlightGuard;
 use crate::server::{MessageStream, Session, StreamId, StreamMessage, StreamPermit};
 
 /// Identifies one run of a server in event ids.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Life(pub(super) u64);
+pub(super) struct ServerEpoch(pub(super) u64);
 
 /// The last event that a client received: a stream and a position on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Seen {
+pub(super) struct EventId {
     pub(super) stream: StreamId,
-    pub(super) place: u64,
+    pub(super) position: u64,
 }
 
 /// The guards of an open stream.
-pub(super) struct Open {
+pub(super) struct StreamGuards {
     _permit: Option<StreamPermit>,
-    _busy: Busy,
+    _in_flight: InFlightGuard,
 }
 
 /// A stream of events for a client.
-pub(super) struct Events {
-    life: Life,
+pub(super) struct EventStream {
+    epoch: ServerEpoch,
     messages: MessageStream,
     /// The bytes that open the stream, until they are sent.
     opening: Option<Bytes>,
@@ -47,47 +47,47 @@ pub(super) struct Events {
     ended: bool,
     /// The first of these to resolve closes the connection.
     closing: Vec<Pin<Box<dyn Future<Output = ()> + Send>>>,
-    _open: Open,
+    _open: StreamGuards,
 }
 
-impl Open {
+impl StreamGuards {
     /// The guards of a modern request.
-    pub(super) fn new(busy: Busy) -> Self {
+    pub(super) fn new(in_flight: InFlightGuard) -> Self {
         Self {
             _permit: None,
-            _busy: busy,
+            _in_flight: in_flight,
         }
     }
 
     /// The guards of a request of a session, whose streams are limited.
-    pub(super) fn of_session(permit: StreamPermit, busy: Busy) -> Self {
+    pub(super) fn of_session(permit: StreamPermit, in_flight: InFlightGuard) -> Self {
         Self {
             _permit: Some(permit),
-            _busy: busy,
+            _in_flight: in_flight,
         }
     }
 }
 
-impl Events {
+impl EventStream {
     /// The events of `messages` after the position `seen`, with a comment every `keep_alive`.
     pub(super) fn new(
-        life: Life,
+        epoch: ServerEpoch,
         messages: MessageStream,
         seen: u64,
         keep_alive: Duration,
-        open: Open,
+        open: StreamGuards,
     ) -> Self {
         let first = match &messages {
-            MessageStream::Session(session, attached) if understands_primes(session) => {
-                Some(Seen {
+            MessageStream::Session(session, attached) if supports_prime_events(session) => {
+                Some(EventId {
                     stream: attached.stream,
-                    place: seen,
+                    position: seen,
                 })
             }
             MessageStream::Session(..) | MessageStream::Request(_) => None,
         };
         let mut events = Self {
-            life,
+            epoch,
             messages,
             opening: None,
             keep_alive,
@@ -157,7 +157,7 @@ impl Events {
     }
 
     /// An event without data: it sets the event id and the reconnection delay (V1-SSE-1, V1-SSE-2).
-    fn prime(&self, seen: Seen) -> Bytes {
+    fn prime(&self, seen: EventId) -> Bytes {
         if !self.primes {
             return Bytes::from_static(COMMENT);
         }
@@ -171,7 +171,7 @@ impl Events {
     fn event(&self, message: &StreamMessage, opening: Option<Bytes>) -> Bytes {
         let seen = message
             .position
-            .map(|(stream, place)| Seen { stream, place });
+            .map(|(stream, position)| EventId { stream, position });
         let Some(line) = &message.line else {
             // This event replaces the opening.
             return seen.map_or(Bytes::from_static(COMMENT), |seen| self.prime(seen));
@@ -189,38 +189,38 @@ impl Events {
         text.into()
     }
 
-    fn write_id(&self, text: &mut String, seen: Seen) {
-        let _ = writeln!(text, "id: {}", seen.written(self.life));
+    fn write_id(&self, text: &mut String, seen: EventId) {
+        let _ = writeln!(text, "id: {}", seen.written(self.epoch));
     }
 }
 
-impl Seen {
+impl EventId {
     /// Parses `Last-Event-ID`, if it is from this run of the server.
-    pub(super) fn read(text: &str, life: Life) -> Option<Self> {
+    pub(super) fn read(text: &str, epoch: ServerEpoch) -> Option<Self> {
         let mut parts = text.trim().split('-');
-        let (of, stream, place) = (parts.next()?, parts.next()?, parts.next()?);
-        if parts.next().is_some() || u64::from_str_radix(of, 16) != Ok(life.0) {
+        let (of, stream, position) = (parts.next()?, parts.next()?, parts.next()?);
+        if parts.next().is_some() || u64::from_str_radix(of, 16) != Ok(epoch.0) {
             return None;
         }
         Some(Self {
             stream: StreamId(stream.parse().ok()?),
-            place: place.parse().ok()?,
+            position: position.parse().ok()?,
         })
     }
 
-    fn written(self, life: Life) -> impl std::fmt::Display {
-        struct Written(Life, Seen);
+    fn written(self, epoch: ServerEpoch) -> impl std::fmt::Display {
+        struct Written(ServerEpoch, EventId);
         impl std::fmt::Display for Written {
             fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                write!(f, "{:x}-{}-{}", self.0.0, self.1.stream, self.1.place)
+                write!(f, "{:x}-{}-{}", self.0.0, self.1.stream, self.1.position)
             }
         }
-        Written(life, self)
+        Written(epoch, self)
     }
 }
 
 /// Clients of older versions treat an event without data as a malformed message.
-fn understands_primes(session: &Session) -> bool {
+fn supports_prime_events(session: &Session) -> bool {
     session
         .client_info()
         .is_some_and(|peer| peer.version == version::LEGACY)
@@ -233,16 +233,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_id_of_an_event_is_read_only_in_the_life_that_wrote_it() {
-        let seen = Seen {
+    fn an_event_id_is_valid_only_in_the_run_that_wrote_it() {
+        let seen = EventId {
             stream: StreamId(3),
-            place: 17,
+            position: 17,
         };
-        let text = seen.written(Life(0xabc)).to_string();
-        assert_eq!(Seen::read(&text, Life(0xabc)), Some(seen));
-        assert_eq!(Seen::read(&text, Life(0xabd)), None);
+        let text = seen.written(ServerEpoch(0xabc)).to_string();
+        assert_eq!(EventId::read(&text, ServerEpoch(0xabc)), Some(seen));
+        assert_eq!(EventId::read(&text, ServerEpoch(0xabd)), None);
         for strange in ["", "-", "abc-3", "abc-3-17-1", "abc-x-1", "3-17", "é"] {
-            assert_eq!(Seen::read(strange, Life(0xabc)), None, "{strange}");
+            assert_eq!(
+                EventId::read(strange, ServerEpoch(0xabc)),
+                None,
+                "{strange}"
+            );
         }
     }
 }

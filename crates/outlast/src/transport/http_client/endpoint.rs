@@ -17,8 +17,8 @@ use rustls::pki_types::pem::PemObject;
 use rustls::{ClientConfig, RootCertStore};
 
 use super::post::explanation;
-use super::{HttpClientOptions, Session};
-use crate::transport::link::{LinkError, Parcel};
+use super::{HttpClientOptions, HttpSession};
+use crate::transport::link::{OutgoingMessage, TransportError};
 
 pub(super) struct Endpoint {
     client: Client,
@@ -26,7 +26,7 @@ pub(super) struct Endpoint {
     pub(super) accept: Duration,
     /// The maximum size of a message from the server.
     pub(super) limit: usize,
-    kept: Option<Session>,
+    shared_session: Option<HttpSession>,
     state: Mutex<State>,
 }
 
@@ -37,35 +37,37 @@ struct State {
 }
 
 impl Endpoint {
-    pub(super) fn new(options: &HttpClientOptions) -> Result<Self, LinkError> {
-        let wrong = |why: &dyn std::fmt::Display| {
+    pub(super) fn new(options: &HttpClientOptions) -> Result<Self, TransportError> {
+        let invalid = |why: &dyn std::fmt::Display| {
             // The URL can contain a secret, so it is not shown.
-            LinkError::Unreachable(format!("the URL is not valid: {why}"))
+            TransportError::Unreachable(format!("the URL is not valid: {why}"))
         };
-        let url: Url = options.url.parse().map_err(|error| wrong(&error))?;
+        let url: Url = options.url.parse().map_err(|error| invalid(&error))?;
         if !url.has_host() || !matches!(url.scheme(), "http" | "https") {
-            return Err(wrong(&"it must begin with http:// or https://"));
+            return Err(invalid(&"it must begin with http:// or https://"));
         }
         let mut fixed = HeaderMap::new();
         for (name, value) in &options.headers {
-            let name = HeaderName::try_from(name).map_err(|error| wrong(&error))?;
-            let value = HeaderValue::try_from(value).map_err(|error| wrong(&error))?;
+            let name = HeaderName::try_from(name).map_err(|error| invalid(&error))?;
+            let value = HeaderValue::try_from(value).map_err(|error| invalid(&error))?;
             fixed.insert(name, value);
         }
         if let Some(token) = &options.bearer {
             let value = HeaderValue::try_from(format!("Bearer {token}"));
-            let mut value = value.map_err(|_| wrong(&"the token contains characters that are not allowed in a header"))?;
+            let mut value = value.map_err(|_| {
+                invalid(&"the token contains characters that are not allowed in a header")
+            })?;
             value.set_sensitive(true);
             fixed.insert(AUTHORIZATION, value);
         }
-        let client = client(&url, options).map_err(|error| wrong(&error))?;
-        let known = options.session.as_ref().and_then(Session::id);
+        let client = client(&url, options).map_err(|error| invalid(&error))?;
+        let known = options.session.as_ref().and_then(HttpSession::id);
         Ok(Self {
             client,
             fixed,
-            accept: options.accept,
-            limit: options.message_bytes,
-            kept: options.session.clone(),
+            accept: options.accept_timeout,
+            limit: options.max_message_bytes,
+            shared_session: options.session.clone(),
             state: Mutex::new(State {
                 url,
                 session: known.and_then(|id| secret(&id)),
@@ -75,7 +77,7 @@ impl Endpoint {
     }
 
     /// Sends one message. Resolves when the headers of the response have arrived.
-    pub(super) async fn post(&self, parcel: &Parcel) -> Result<Response, LinkError> {
+    pub(super) async fn post(&self, message: &OutgoingMessage) -> Result<Response, TransportError> {
         let mut extra = HeaderMap::new();
         extra.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         // V1-HTTP-5.
@@ -83,18 +85,18 @@ impl Endpoint {
             ACCEPT,
             HeaderValue::from_static("application/json, text/event-stream"),
         );
-        for (name, value) in &parcel.headers {
+        for (name, value) in &message.headers {
             let name = HeaderName::try_from(name);
             if let (Ok(name), Ok(value)) = (name, HeaderValue::try_from(value)) {
                 extra.insert(name, value);
             }
         }
-        let body = Bytes::copy_from_slice(parcel.line.as_bytes());
+        let body = Bytes::copy_from_slice(message.line.as_bytes());
         self.send(Method::POST, extra, body).await
     }
 
     /// Opens the general stream, or resumes a stream after the last received event (V1-RESUME-4).
-    pub(super) async fn get(&self, seen: Option<&str>) -> Result<Response, LinkError> {
+    pub(super) async fn get(&self, seen: Option<&str>) -> Result<Response, TransportError> {
         let mut extra = HeaderMap::new();
         extra.insert(ACCEPT, HeaderValue::from_static("text/event-stream"));
         if let Some(Ok(seen)) = seen.map(HeaderValue::try_from) {
@@ -104,27 +106,32 @@ impl Endpoint {
     }
 
     /// Ends the session, if there is one (V1-SESS-6). Errors are ignored.
-    pub(super) async fn say_goodbye(&self) {
-        if self.has_session() && !self.kept.as_ref().is_some_and(Session::is_kept) {
+    pub(super) async fn end_session(&self) {
+        if self.has_session()
+            && !self
+                .shared_session
+                .as_ref()
+                .is_some_and(HttpSession::is_kept)
+        {
             let delete = self.send(Method::DELETE, HeaderMap::new(), Bytes::new());
-            let _ = tokio::time::timeout(self.accept.min(GOODBYE), delete).await;
+            let _ = tokio::time::timeout(self.accept.min(DELETE_TIMEOUT), delete).await;
         }
     }
 
     /// Stores the session that the server opened (V1-SESS-1).
-    pub(super) fn opened_by(&self, answer: &Response) {
-        let session = answer.headers().get(headers::SESSION_ID).cloned();
+    pub(super) fn store_session(&self, response: &Response) {
+        let session = response.headers().get(headers::SESSION_ID).cloned();
         let visible =
             session.filter(|id| id.as_bytes().iter().all(|byte| (0x21..0x7f).contains(byte)));
         let id = visible.as_ref().and_then(|id| id.to_str().ok());
-        if let Some(kept) = &self.kept {
-            kept.opened(id);
+        if let Some(shared_session) = &self.shared_session {
+            shared_session.opened(id);
         }
         self.state().session = id.and_then(secret);
     }
 
     /// Stores the negotiated version, which every later request names (V1-HTTP-10).
-    pub(super) fn agree(&self, version: &str) {
+    pub(super) fn set_version(&self, version: &str) {
         self.state().version = HeaderValue::try_from(version).ok();
     }
 
@@ -147,19 +154,19 @@ impl Endpoint {
     }
 
     /// The error for an HTTP status that is not a success.
-    pub(super) async fn refusal(&self, answer: Response) -> LinkError {
-        let status = answer.status();
-        let retry_after = retry_after(&answer);
+    pub(super) async fn rejection(&self, response: Response) -> TransportError {
+        let status = response.status();
+        let retry_after = retry_after(&response);
         // V1-SESS-5.
         if status == StatusCode::NOT_FOUND && self.has_session() {
-            return LinkError::SessionGone;
+            return TransportError::SessionGone;
         }
-        let read = tokio::time::timeout(self.accept, read_whole(answer, DETAIL));
+        let read = tokio::time::timeout(self.accept, read_whole(response, MAX_DETAIL_BYTES));
         let detail = match read.await {
             Ok(Ok(body)) => explanation(&self.without_session(&String::from_utf8_lossy(&body))),
             _ => String::new(),
         };
-        LinkError::Refused {
+        TransportError::Refused {
             status: status.as_u16(),
             detail,
             retry_after,
@@ -172,26 +179,26 @@ impl Endpoint {
         method: Method,
         extra: HeaderMap,
         body: Bytes,
-    ) -> Result<Response, LinkError> {
-        for _ in 0..REDIRECTS {
+    ) -> Result<Response, TransportError> {
+        for _ in 0..MAX_REDIRECTS {
             let request = self.request(&method, &extra, body.clone());
             let from = request.url().clone();
             let sent = self.client.execute(request).await;
-            let answer = sent.map_err(|error| {
+            let response = sent.map_err(|error| {
                 if error.is_connect() {
                     // Path and query can contain a secret.
                     let origin = from.origin().ascii_serialization();
-                    LinkError::Unreachable(format!("{origin}: {}", whole(error)))
+                    TransportError::Unreachable(format!("{origin}: {}", error_chain(error)))
                 } else {
-                    LinkError::Broken(whole(error))
+                    TransportError::Broken(error_chain(error))
                 }
             })?;
-            if !answer.status().is_redirection() {
-                return Ok(answer);
+            if !response.status().is_redirection() {
+                return Ok(response);
             }
-            self.follow(&from, &answer)?;
+            self.follow(&from, &response)?;
         }
-        Err(LinkError::Redirected("itself repeatedly".into()))
+        Err(TransportError::Redirected("itself repeatedly".into()))
     }
 
     fn request(&self, method: &Method, extra: &HeaderMap, body: Bytes) -> Request {
@@ -214,21 +221,21 @@ impl Endpoint {
     }
 
     /// Follows a redirect within the origin. Another origin never gets token, session or message.
-    fn follow(&self, from: &Url, answer: &Response) -> Result<(), LinkError> {
-        let to = answer.headers().get(LOCATION);
+    fn follow(&self, from: &Url, response: &Response) -> Result<(), TransportError> {
+        let to = response.headers().get(LOCATION);
         let to = to.and_then(|to| to.to_str().ok()).unwrap_or_default();
         let keeps_method = matches!(
-            answer.status(),
+            response.status(),
             StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT
         );
-        let refused = || LinkError::Redirected(to.to_owned());
-        let place = from.join(to).map_err(|_| refused())?;
-        if to.is_empty() || !keeps_method || place.origin() != from.origin() {
+        let refused = || TransportError::Redirected(to.to_owned());
+        let target = from.join(to).map_err(|_| refused())?;
+        if to.is_empty() || !keeps_method || target.origin() != from.origin() {
             return Err(refused());
         }
         let mut url = from.clone();
-        url.set_path(place.path());
-        url.set_query(place.query());
+        url.set_path(target.path());
+        url.set_query(target.query());
         self.state().url = url;
         Ok(())
     }
@@ -239,36 +246,39 @@ impl Endpoint {
 }
 
 /// The whole body of a response, up to `limit` bytes.
-pub(super) async fn read_whole(mut answer: Response, limit: usize) -> Result<Vec<u8>, LinkError> {
+pub(super) async fn read_whole(
+    mut response: Response,
+    limit: usize,
+) -> Result<Vec<u8>, TransportError> {
     let mut body = Vec::new();
     loop {
-        match answer.chunk().await {
+        match response.chunk().await {
             Ok(Some(chunk)) if body.len() + chunk.len() <= limit => body.extend_from_slice(&chunk),
             Ok(Some(chunk)) => {
-                let whole = answer.content_length();
-                return Err(LinkError::TooLarge {
-                    bytes: whole.unwrap_or((body.len() + chunk.len()) as u64),
-                    is_whole: whole.is_some(),
+                let error_chain = response.content_length();
+                return Err(TransportError::TooLarge {
+                    bytes: error_chain.unwrap_or((body.len() + chunk.len()) as u64),
+                    is_whole: error_chain.is_some(),
                     limit: limit as u64,
                 });
             }
             Ok(None) => return Ok(body),
-            Err(error) => return Err(LinkError::Broken(whole(error))),
+            Err(error) => return Err(TransportError::Broken(error_chain(error))),
         }
     }
 }
 
 /// The value of `Retry-After`, if it is in seconds.
-pub(super) fn retry_after(answer: &Response) -> Option<Duration> {
-    let said = answer.headers().get(RETRY_AFTER)?.to_str().ok()?;
-    said.trim().parse().ok().map(Duration::from_secs)
+pub(super) fn retry_after(response: &Response) -> Option<Duration> {
+    let value = response.headers().get(RETRY_AFTER)?.to_str().ok()?;
+    value.trim().parse().ok().map(Duration::from_secs)
 }
 
 /// The HTTP client for `url`: HTTP/1.1, without retries. Redirects are handled by
 /// [`Endpoint::follow`].
 fn client(url: &Url, options: &HttpClientOptions) -> Result<Client, String> {
     let roots = match url.scheme() {
-        "https" => trusting(&options.trust)?,
+        "https" => root_certificates(&options.trusted_certificates)?,
         _ => RootCertStore::empty(),
     };
     // The default provider of the process belongs to the program, not to a library.
@@ -280,8 +290,8 @@ fn client(url: &Url, options: &HttpClientOptions) -> Result<Client, String> {
         .with_no_client_auth();
     let client = Client::builder()
         .tls_backend_preconfigured(tls)
-        .connect_timeout(options.connect)
-        .tcp_keepalive(KEEP_ALIVE)
+        .connect_timeout(options.connect_timeout)
+        .tcp_keepalive(TCP_KEEPALIVE)
         .redirect(redirect::Policy::none())
         .retry(retry::never());
     // A proxy cannot reach a server on this machine.
@@ -290,7 +300,7 @@ fn client(url: &Url, options: &HttpClientOptions) -> Result<Client, String> {
     } else {
         client
     };
-    client.build().map_err(whole)
+    client.build().map_err(error_chain)
 }
 
 fn is_on_this_machine(url: &Url) -> bool {
@@ -303,7 +313,7 @@ fn is_on_this_machine(url: &Url) -> bool {
 }
 
 /// The root certificates of the system and those in `pem`.
-fn trusting(pem: &[u8]) -> Result<RootCertStore, String> {
+fn root_certificates(pem: &[u8]) -> Result<RootCertStore, String> {
     let mut roots = RootCertStore::empty();
     let system = rustls_native_certs::load_native_certs();
     roots.add_parsable_certificates(system.certs);
@@ -317,7 +327,7 @@ fn trusting(pem: &[u8]) -> Result<RootCertStore, String> {
 }
 
 /// An error with its causes, without the URL, which can contain a secret.
-fn whole(error: reqwest::Error) -> String {
+fn error_chain(error: reqwest::Error) -> String {
     let error = error.without_url();
     let mut text = error.to_string();
     let mut cause = std::error::Error::source(&error);
@@ -329,10 +339,10 @@ fn whole(error: reqwest::Error) -> String {
 }
 
 /// The maximum of redirects in a row.
-const REDIRECTS: usize = 4;
+const MAX_REDIRECTS: usize = 4;
 
 /// How many bytes of the body of a rejection are read.
-const DETAIL: usize = 4 << 10;
+const MAX_DETAIL_BYTES: usize = 4 << 10;
 
 /// A header value that is marked as sensitive.
 fn secret(text: &str) -> Option<HeaderValue> {
@@ -342,7 +352,7 @@ fn secret(text: &str) -> Option<HeaderValue> {
 }
 
 /// How long the DELETE of a session may take.
-const GOODBYE: Duration = Duration::from_secs(5);
+const DELETE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// TCP keepalive of idle connections.
-const KEEP_ALIVE: Duration = Duration::from_secs(60);
+const TCP_KEEPALIVE: Duration = Duration::from_secs(60);

@@ -7,58 +7,59 @@ use std::sync::Arc;
 use reqwest::StatusCode;
 use tokio::sync::{mpsc, oneshot};
 
-use super::Done;
+use super::WorkResult;
 use super::endpoint::Endpoint;
-use super::events::Events;
-use super::post::{ContentKind, pause};
-use crate::transport::link::{Incoming, LinkError};
+use super::event_parser::EventParser;
+use super::post::{ContentKind, reconnect_delay};
+use crate::transport::link::{Incoming, TransportError};
 
 /// Reads the general stream until the session ends or the server does not offer it. `known` is
 /// dropped as soon as the server has responded.
 pub(super) async fn listen(
     endpoint: Arc<Endpoint>,
-    tell: mpsc::Sender<Incoming>,
+    incoming_sender: mpsc::Sender<Incoming>,
     known: oneshot::Sender<Infallible>,
-) -> Done {
-    let mut events = Events::new(endpoint.limit);
+) -> WorkResult {
+    let mut events = EventParser::new(endpoint.limit);
     let mut failures = 0;
     let mut known = Some(known);
     loop {
-        let answer = endpoint.get(events.seen()).await;
+        let response = endpoint.get(events.last_event_id()).await;
         drop(known.take());
-        match answer {
-            Ok(mut answer)
-                if answer.status().is_success()
-                    && ContentKind::of(&answer) == ContentKind::Stream =>
+        match response {
+            Ok(mut response)
+                if response.status().is_success()
+                    && ContentKind::of(&response) == ContentKind::Stream =>
             {
                 failures += 1;
                 events.reconnected();
-                while let Ok(Some(bytes)) = answer.chunk().await {
+                while let Ok(Some(bytes)) = response.chunk().await {
                     failures = 0;
-                    for line in events.take(&bytes) {
+                    for line in events.parse(&bytes) {
                         let message = Incoming::Message { line, via: None };
-                        if tell.send(message).await.is_err() {
-                            return Done::Fine;
+                        if incoming_sender.send(message).await.is_err() {
+                            return WorkResult::Continue;
                         }
                     }
                 }
             }
             // V1-HTTP-8: the server has no general stream.
-            Ok(answer) if answer.status() == StatusCode::METHOD_NOT_ALLOWED => return Done::Fine,
-            Ok(answer) => match endpoint.refusal(answer).await {
-                LinkError::SessionGone => return Done::Over(LinkError::SessionGone),
+            Ok(response) if response.status() == StatusCode::METHOD_NOT_ALLOWED => {
+                return WorkResult::Continue;
+            }
+            Ok(response) => match endpoint.rejection(response).await {
+                TransportError::SessionGone => {
+                    return WorkResult::Ended(TransportError::SessionGone);
+                }
                 error if !error.is_transient() => {
-                    tracing::info!(
-                        error = error.brief(),
-                        "the server has no general stream"
-                    );
-                    return Done::Fine;
+                    tracing::info!(error = error.brief(), "the server has no general stream");
+                    return WorkResult::Continue;
                 }
                 _ => failures += 1,
             },
-            Err(LinkError::Redirected(_)) => return Done::Fine,
+            Err(TransportError::Redirected(_)) => return WorkResult::Continue,
             Err(_) => failures += 1,
         }
-        tokio::time::sleep(pause(&events, failures)).await;
+        tokio::time::sleep(reconnect_delay(&events, failures)).await;
     }
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use outlast_wire::envelope::Limits;
 
-use super::Session;
+use super::HttpSession;
 
 /// How to reach a server over HTTP.
 #[derive(Clone)]
@@ -16,19 +16,19 @@ pub struct HttpClientOptions {
     /// Further headers of every request.
     pub headers: Vec<(String, String)>,
     /// Additional trusted root certificates, in PEM.
-    pub trust: Vec<u8>,
+    pub trusted_certificates: Vec<u8>,
     /// The session to resume, or where a new one is stored. Connections with the same value share a
     /// session. Without it, each connection opens its own.
-    pub session: Option<Session>,
+    pub session: Option<HttpSession>,
     /// The timeout of a connection attempt.
-    pub connect: Duration,
+    pub connect_timeout: Duration,
     /// How long the first request waits for the general stream. Some servers lose messages while it
     /// is not open; others respond to it only with their first message.
-    pub listen: Duration,
+    pub listen_timeout: Duration,
     /// The maximum size of a message from the server.
-    pub message_bytes: usize,
+    pub max_message_bytes: usize,
     /// The timeout of a message without a response, and of the DELETE of a session.
-    pub accept: Duration,
+    pub accept_timeout: Duration,
 }
 
 impl HttpClientOptions {
@@ -38,12 +38,12 @@ impl HttpClientOptions {
             url: url.into(),
             bearer: None,
             headers: Vec::new(),
-            trust: Vec::new(),
+            trusted_certificates: Vec::new(),
             session: None,
-            connect: Duration::from_secs(10),
-            listen: Duration::from_millis(250),
-            message_bytes: Limits::default().bytes,
-            accept: Duration::from_secs(30),
+            connect_timeout: Duration::from_secs(10),
+            listen_timeout: Duration::from_millis(250),
+            max_message_bytes: Limits::default().bytes,
+            accept_timeout: Duration::from_secs(30),
         }
     }
 

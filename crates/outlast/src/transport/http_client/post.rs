@@ -9,93 +9,98 @@ use reqwest::header::CONTENT_TYPE;
 use reqwest::{Response, StatusCode};
 use tokio::sync::mpsc;
 
-use super::Done;
+use super::WorkResult;
 use super::endpoint::{Endpoint, read_whole, retry_after};
-use super::events::Events;
-use crate::transport::link::{Incoming, Kind, LinkError, Parcel, passed_on};
+use super::event_parser::EventParser;
+use crate::transport::link::{
+    Incoming, MessageKind, OutgoingMessage, TransportError, limits_without_size,
+};
 
-/// Sends `parcel` and forwards all messages of the response.
+/// Sends `message` and forwards all messages of the response.
 pub(super) async fn deliver(
     endpoint: Arc<Endpoint>,
-    parcel: Parcel,
-    tell: mpsc::Sender<Incoming>,
-) -> Done {
-    let request = parcel.request().cloned();
+    message: OutgoingMessage,
+    incoming_sender: mpsc::Sender<Incoming>,
+) -> WorkResult {
+    let request = message.request().cloned();
     let error = match &request {
-        // The response is forwarded through `tell`.
-        Some(id) => ask(&endpoint, &parcel, id, &tell, |_| None::<()>)
+        // The response is forwarded through `incoming_sender`.
+        Some(id) => send_request(&endpoint, &message, id, &incoming_sender, |_| None::<()>)
             .await
             .err(),
-        None => hand_over(&endpoint, &parcel).await.err(),
+        None => send_one_way(&endpoint, &message).await.err(),
     };
     let Some(error) = error else {
-        return Done::Fine;
+        return WorkResult::Continue;
     };
     if let Some(id) = request {
         let error = error.clone();
-        let _ = tell.send(Incoming::Failed { id, error }).await;
-    } else if error != LinkError::SessionGone {
+        let _ = incoming_sender.send(Incoming::Failed { id, error }).await;
+    } else if error != TransportError::SessionGone {
         tracing::warn!(error = error.brief(), "could not send a message");
     }
     match error {
-        LinkError::SessionGone => Done::Over(error),
-        _ => Done::Fine,
+        TransportError::SessionGone => WorkResult::Ended(error),
+        _ => WorkResult::Continue,
     }
 }
 
 /// Sends a message without a response. A timeout counts as success, because the server has the
 /// message.
-pub(super) async fn hand_over(endpoint: &Endpoint, parcel: &Parcel) -> Result<(), LinkError> {
-    let handing_over = async {
-        let answer = endpoint.post(parcel).await?;
-        if answer.status().is_success() {
+pub(super) async fn send_one_way(
+    endpoint: &Endpoint,
+    message: &OutgoingMessage,
+) -> Result<(), TransportError> {
+    let sending = async {
+        let response = endpoint.post(message).await?;
+        if response.status().is_success() {
             Ok(())
         } else {
-            Err(endpoint.refusal(answer).await)
+            Err(endpoint.rejection(response).await)
         }
     };
-    let handed_over = tokio::time::timeout(endpoint.accept, handing_over).await;
-    handed_over.unwrap_or(Ok(()))
+    let sent = tokio::time::timeout(endpoint.accept, sending).await;
+    sent.unwrap_or(Ok(()))
 }
 
 /// Sends a request. Returns its response if it is the first message and `read` recognises it;
-/// otherwise all messages are forwarded to `tell`.
-pub(super) async fn ask<A>(
+/// otherwise all messages are forwarded to `incoming_sender`.
+pub(super) async fn send_request<A>(
     endpoint: &Endpoint,
-    parcel: &Parcel,
+    message: &OutgoingMessage,
     id: &Id,
-    tell: &mpsc::Sender<Incoming>,
+    incoming_sender: &mpsc::Sender<Incoming>,
     read: impl Fn(&[u8]) -> Option<A>,
-) -> Result<Option<A>, LinkError> {
-    let answer = endpoint.post(parcel).await?;
-    let kind = ContentKind::of(&answer);
-    if !answer.status().is_success() {
-        return refused(endpoint, answer, kind, id, tell)
+) -> Result<Option<A>, TransportError> {
+    let response = endpoint.post(message).await?;
+    let kind = ContentKind::of(&response);
+    if !response.status().is_success() {
+        return refused(endpoint, response, kind, id, incoming_sender)
             .await
             .map(|()| None);
     }
-    if matches!(parcel.kind, Kind::Opening(_)) {
-        endpoint.opened_by(&answer);
+    if matches!(message.kind, MessageKind::Opening(_)) {
+        endpoint.store_session(&response);
     }
     match kind {
         ContentKind::Stream => {
-            let resumes = !matches!(parcel.kind, Kind::Stateless(_));
-            stream(endpoint, answer, id, tell, resumes, read).await
+            let resumes = !matches!(message.kind, MessageKind::Stateless(_));
+            stream(endpoint, response, id, incoming_sender, resumes, read).await
         }
         ContentKind::Json => {
-            let body = read_whole(answer, endpoint.limit).await?;
-            if let Some(answer) = read(&body) {
-                return Ok(Some(answer));
+            let body = read_whole(response, endpoint.limit).await?;
+            if let Some(response) = read(&body) {
+                return Ok(Some(response));
             }
-            if answers(&body, id) {
-                pass_on(tell, body, id).await.map(|()| None)
+            if is_response_to(&body, id) {
+                forward(incoming_sender, body, id).await.map(|()| None)
             } else {
-                Err(LinkError::Broken(
+                Err(TransportError::Broken(
                     "the body is not the response to the request".into(),
                 ))
             }
         }
-        ContentKind::Other => Err(LinkError::Broken(
+        ContentKind::Other => Err(TransportError::Broken(
             "the content type is neither JSON nor an event stream".into(),
         )),
     }
@@ -106,28 +111,28 @@ pub(super) async fn ask<A>(
 /// count, too (A2-29).
 async fn refused(
     endpoint: &Endpoint,
-    answer: Response,
+    response: Response,
     kind: ContentKind,
     id: &Id,
-    tell: &mpsc::Sender<Incoming>,
-) -> Result<(), LinkError> {
-    let status = answer.status();
+    incoming_sender: &mpsc::Sender<Incoming>,
+) -> Result<(), TransportError> {
+    let status = response.status();
     let session_gone = status == StatusCode::NOT_FOUND && endpoint.has_session();
     if kind != ContentKind::Json || session_gone {
-        return Err(endpoint.refusal(answer).await);
+        return Err(endpoint.rejection(response).await);
     }
-    let retry_after = retry_after(&answer);
-    let body = read_whole(answer, endpoint.limit).await?;
+    let retry_after = retry_after(&response);
+    let body = read_whole(response, endpoint.limit).await?;
     let is_overloaded = matches!(
         status,
         StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE
     );
-    let is_answer = answers(&body, id);
+    let is_answer = is_response_to(&body, id);
     if is_answer && !is_overloaded {
-        return pass_on(tell, body, id).await;
+        return forward(incoming_sender, body, id).await;
     }
     let text = endpoint.without_session(&String::from_utf8_lossy(&body));
-    Err(LinkError::Refused {
+    Err(TransportError::Refused {
         status: status.as_u16(),
         detail: explanation(&text),
         retry_after,
@@ -139,33 +144,33 @@ async fn refused(
 /// unless it is stateless (V2-HTTP-8).
 async fn stream<A>(
     endpoint: &Endpoint,
-    mut answer: Response,
+    mut response: Response,
     id: &Id,
-    tell: &mpsc::Sender<Incoming>,
+    incoming_sender: &mpsc::Sender<Incoming>,
     resumes: bool,
     read: impl Fn(&[u8]) -> Option<A>,
-) -> Result<Option<A>, LinkError> {
-    let mut events = Events::new(endpoint.limit);
+) -> Result<Option<A>, TransportError> {
+    let mut events = EventParser::new(endpoint.limit);
     let mut failures = 0;
     let mut is_first = true;
     loop {
-        let mut heard = Heard::Nothing;
+        let mut received = false;
         events.reconnected();
-        while let Ok(Some(bytes)) = answer.chunk().await {
-            for line in events.take(&bytes) {
-                heard = Heard::Something;
+        while let Ok(Some(bytes)) = response.chunk().await {
+            for line in events.parse(&bytes) {
+                received = true;
                 if std::mem::take(&mut is_first)
                     && let Some(read) = read(&line)
                 {
-                    end(answer).await;
+                    end(response).await;
                     return Ok(Some(read));
                 }
-                let last = answers(&line, id);
-                if pass_on(tell, line, id).await.is_err() {
+                let last = is_response_to(&line, id);
+                if forward(incoming_sender, line, id).await.is_err() {
                     return Ok(None);
                 }
                 if last {
-                    end(answer).await;
+                    end(response).await;
                     return Ok(None);
                 }
             }
@@ -174,75 +179,82 @@ async fn stream<A>(
                 return Err(error);
             }
         }
-        match heard {
-            Heard::Something => failures = 0,
-            Heard::Nothing => failures += 1,
+        if received {
+            failures = 0;
+        } else {
+            failures += 1;
         }
-        if !resumes || events.seen().is_none() || failures > RESUMES {
-            return Err(LinkError::Broken(
+        if !resumes || events.last_event_id().is_none() || failures > MAX_EMPTY_CONNECTIONS {
+            return Err(TransportError::Broken(
                 "the stream ended before the response".into(),
             ));
         }
         let resumed = resume(endpoint, &events, &mut failures).await;
         // BR-GEN-7: the server has accepted the request, so its outcome is unknown.
-        answer = resumed.map_err(|error| LinkError::Broken(error.to_string()))?;
+        response = resumed.map_err(|error| TransportError::Broken(error.to_string()))?;
     }
 }
 
 /// Reconnects to a stream.
 async fn resume(
     endpoint: &Endpoint,
-    events: &Events,
+    events: &EventParser,
     failures: &mut u32,
-) -> Result<Response, LinkError> {
+) -> Result<Response, TransportError> {
     loop {
-        tokio::time::sleep(pause(events, *failures)).await;
-        let error = match endpoint.get(events.seen()).await {
-            Ok(answer) if answer.status().is_success() => return Ok(answer),
-            Ok(answer) => endpoint.refusal(answer).await,
+        tokio::time::sleep(reconnect_delay(events, *failures)).await;
+        let error = match endpoint.get(events.last_event_id()).await {
+            Ok(response) if response.status().is_success() => return Ok(response),
+            Ok(response) => endpoint.rejection(response).await,
             Err(error) => error,
         };
         *failures += 1;
-        if !error.is_transient() || error == LinkError::SessionGone || *failures > RESUMES {
+        if !error.is_transient()
+            || error == TransportError::SessionGone
+            || *failures > MAX_EMPTY_CONNECTIONS
+        {
             return Err(error);
         }
     }
 }
 
 /// The reconnection delay: the value of the server, doubled after each failure.
-pub(super) fn pause(events: &Events, failures: u32) -> Duration {
-    let told = events.retry().unwrap_or(RETRY).min(LONGEST);
-    told.saturating_mul(1 << failures.min(6))
-        .min(LONGEST)
-        .max(told)
-}
-
-enum Heard {
-    Something,
-    Nothing,
+pub(super) fn reconnect_delay(events: &EventParser, failures: u32) -> Duration {
+    let delay = events
+        .retry()
+        .unwrap_or(DEFAULT_RECONNECT_DELAY)
+        .min(MAX_RECONNECT_DELAY);
+    delay
+        .saturating_mul(1 << failures.min(6))
+        .min(MAX_RECONNECT_DELAY)
+        .max(delay)
 }
 
 /// Reads a stream to its end after the response, so that the connection can be reused.
-async fn end(mut answer: Response) {
-    let mut rest = Box::pin(async move { while let Ok(Some(_)) = answer.chunk().await {} });
+async fn end(mut response: Response) {
+    let mut rest = Box::pin(async move { while let Ok(Some(_)) = response.chunk().await {} });
     tokio::select! {
         biased;
         () = &mut rest => {}
         // The response does not wait for the end of the stream.
-        () = std::future::ready(()) => drop(tokio::spawn(tokio::time::timeout(REST, rest))),
+        () = std::future::ready(()) => drop(tokio::spawn(tokio::time::timeout(STREAM_END_TIMEOUT, rest))),
     }
 }
 
-async fn pass_on(tell: &mpsc::Sender<Incoming>, line: Vec<u8>, id: &Id) -> Result<(), LinkError> {
+async fn forward(
+    incoming_sender: &mpsc::Sender<Incoming>,
+    line: Vec<u8>,
+    id: &Id,
+) -> Result<(), TransportError> {
     let via = Some(id.clone());
-    let told = tell.send(Incoming::Message { line, via }).await;
-    told.map_err(|_| LinkError::Closed)
+    let delay = incoming_sender.send(Incoming::Message { line, via }).await;
+    delay.map_err(|_| TransportError::Closed)
 }
 
 /// Whether `line` is the response to the request `id`. A malformed message with that id counts,
 /// because nothing else will follow.
-fn answers(line: &[u8], id: &Id) -> bool {
-    match Message::parse(line, &passed_on()) {
+fn is_response_to(line: &[u8], id: &Id) -> bool {
+    match Message::parse(line, &limits_without_size()) {
         Ok(Message::Response(response)) => response.id.as_ref() == Some(id),
         Ok(_) => false,
         Err(malformed) => malformed.id.as_ref() == Some(id),
@@ -251,7 +263,7 @@ fn answers(line: &[u8], id: &Id) -> bool {
 
 /// The JSON-RPC error in a body.
 fn error_in(body: &[u8]) -> Option<Raw> {
-    match Message::parse(body, &passed_on()) {
+    match Message::parse(body, &limits_without_size()) {
         Ok(Message::Response(response)) => match response.outcome {
             envelope::Outcome::Error(error) => Some(error.raw.to_raw()),
             envelope::Outcome::Result(_) => None,
@@ -280,8 +292,8 @@ pub(super) enum ContentKind {
 }
 
 impl ContentKind {
-    pub(super) fn of(answer: &Response) -> Self {
-        let header = answer.headers().get(CONTENT_TYPE);
+    pub(super) fn of(response: &Response) -> Self {
+        let header = response.headers().get(CONTENT_TYPE);
         let text = header.and_then(|value| value.to_str().ok()).unwrap_or("");
         let essence = text.split(';').next().unwrap_or("").trim();
         if essence.eq_ignore_ascii_case("text/event-stream") {
@@ -295,16 +307,16 @@ impl ContentKind {
 }
 
 /// The default reconnection delay.
-const RETRY: Duration = Duration::from_secs(1);
+const DEFAULT_RECONNECT_DELAY: Duration = Duration::from_secs(1);
 
 /// The longest reconnection delay.
-const LONGEST: Duration = Duration::from_secs(30);
+const MAX_RECONNECT_DELAY: Duration = Duration::from_secs(30);
 
 /// The maximum of consecutive connections without an event.
-const RESUMES: u32 = 8;
+const MAX_EMPTY_CONNECTIONS: u32 = 8;
 
 /// How long to wait for the end of a stream after the response.
-const REST: Duration = Duration::from_millis(250);
+const STREAM_END_TIMEOUT: Duration = Duration::from_millis(250);
 
 /// How many characters of a rejection are part of the error.
 const MAX_EXPLANATION_CHARS: usize = 1_000;

@@ -10,10 +10,10 @@ use serde::{Deserialize, Serialize};
 /// A session that can outlive its connection. Cheap to clone; all clones are the same session.
 ///
 /// Set it in the [options](super::HttpClientOptions) of a connection. Before you close that
-/// connection, call [`Session::keep`], so that the session is not ended, and store
-/// [`Session::saved`], with which another connection can resume it.
+/// connection, call [`HttpSession::keep`], so that the session is not ended, and store
+/// [`HttpSession::saved`], with which another connection can resume it.
 #[derive(Clone, Default)]
-pub struct Session(Arc<Mutex<State>>);
+pub struct HttpSession(Arc<Mutex<State>>);
 
 /// The state that resumes a session. The session id gives access: protect it like a password.
 #[derive(Clone, Serialize, Deserialize)]
@@ -37,14 +37,14 @@ struct State {
     kept: bool,
 }
 
-impl Session {
+impl HttpSession {
     /// A session that is not open yet.
     pub fn new() -> Self {
         Self::default()
     }
 
     /// Resumes a session of an earlier connection. It outlives its connection.
-    pub fn again(saved: SavedSession) -> Self {
+    pub fn from_saved(saved: SavedSession) -> Self {
         let session = Self::default();
         session.resume(saved);
         session
@@ -109,10 +109,10 @@ impl Session {
     }
 }
 
-impl std::fmt::Debug for Session {
+impl std::fmt::Debug for HttpSession {
     /// Omits the id, which is a secret.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Session").finish_non_exhaustive()
+        f.debug_struct("HttpSession").finish_non_exhaustive()
     }
 }
 

@@ -1,24 +1,24 @@
-//! Which era a server is of (V2-ERA).
+//! Detection of the era of a server (V2-ERA).
 
 use std::time::Duration;
 
 use outlast::client::{self, Client, ClientOptions, Era, Generation, Target};
 use outlast::transport::child::ChildOptions;
 use outlast::transport::http_client::HttpClientOptions;
-use outlast::transport::link::LinkError;
+use outlast::transport::link::TransportError;
 use outlast_testkit::mcp::ScriptedHttpServer;
 use serde_json::json;
 use tokio::time::Instant;
 
 use super::{CAPABILITIES, EXTENSION, INFO, VERSION, capabilities, connected, discovered};
-use crate::stage::{self, target};
+use crate::harness::{self, target};
 
 fn auto() -> ClientOptions {
     ClientOptions::default()
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_answers_the_question_is_modern_and_is_not_greeted() {
+async fn a_server_with_server_discover_is_modern() {
     // V2-ERA-1, V2-ERA-2, V2-META-1, V2-META-2, V2-CAP-2, BD-21.
     let (client, mut server) = connected(auto()).await;
     let asked = &server.log()[0].1;
@@ -36,7 +36,7 @@ async fn a_server_that_answers_the_question_is_modern_and_is_not_greeted() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whatever_else_a_server_says_makes_it_a_legacy_one() {
+async fn any_other_response_means_a_legacy_server() {
     // V2-ERA-2, V2-ERA-3, A3-3.
     for code in [-32601, -32602, -32600, -32700, -32603, -32000, -1] {
         let (target, mut servers) = target();
@@ -44,13 +44,13 @@ async fn whatever_else_a_server_says_makes_it_a_legacy_one() {
         let mut server = servers.next().await;
         let asked = server.asked("server/discover").await;
         server.refuse(&asked, code, "what?").await;
-        server.welcome("2025-11-25", stage::capabilities()).await;
+        server.welcome("2025-11-25", harness::capabilities()).await;
         let client = connecting.await.unwrap().unwrap();
         let met = client.server().await.unwrap();
         assert!(!met.is_modern());
         assert!(matches!(met.generation, Generation::V1(_)), "{code}");
     }
-    // One that answers anything with something.
+    // A server that returns a result for every request.
     let (target, mut servers) = target();
     let connecting = tokio::spawn(Client::connect(target, auto()));
     let mut server = servers.next().await;
@@ -61,26 +61,26 @@ async fn whatever_else_a_server_says_makes_it_a_legacy_one() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_silent_server_is_greeted_after_a_while() {
+async fn a_silent_server_gets_initialize_after_the_probe_timeout() {
     // V2-ERA-2, A3-1.
     let (target, mut servers) = target();
     let began = Instant::now();
     let connecting = tokio::spawn(Client::connect(target, auto()));
     let mut server = servers.next().await;
-    server.welcome("2025-11-25", stage::capabilities()).await;
+    server.welcome("2025-11-25", harness::capabilities()).await;
     let waited = began.elapsed();
     assert!(waited >= Duration::from_secs(2) && waited <= Duration::from_secs(5));
     let client = connecting.await.unwrap().unwrap();
     assert!(!client.server().await.unwrap().is_modern());
-    // What it says late changes nothing.
+    // A late response changes nothing.
     let asked = server.asked("server/discover").await;
     server.reply(&asked, discovered(json!({}))).await;
-    use crate::stage::Settles;
-    client.ping_answered_by(&mut server).await;
+    use crate::harness::Synchronize;
+    client.synchronize(&mut server).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_takes_long_to_start_is_heard_out() {
+async fn a_slow_start_does_not_change_the_era() {
     let (target, mut servers) = target();
     let connecting = tokio::spawn(Client::connect(target, auto()));
     let mut server = servers.next().await;
@@ -94,7 +94,7 @@ async fn a_server_that_takes_long_to_start_is_heard_out() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_never_answers_is_given_up_in_the_end() {
+async fn a_silent_server_times_out() {
     let (target, mut servers) = target();
     let connecting = tokio::spawn(Client::connect(target, auto()));
     let _server = servers.next().await;
@@ -106,7 +106,7 @@ async fn a_server_that_never_answers_is_given_up_in_the_end() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn another_version_is_agreed_upon_or_it_is_told_clearly() {
+async fn another_version_is_negotiated_or_reported() {
     // V2-ERA-2, V2-VER-2, A3-2.
     for in_error in [true, false] {
         for (versions, common) in [
@@ -148,7 +148,7 @@ async fn another_version_is_agreed_upon_or_it_is_told_clearly() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_version_that_is_refused_and_served_is_tried_once_more() {
+async fn a_version_that_is_rejected_but_supported_is_tried_again() {
     // V2-VER-2.
     let (target, mut servers) = target();
     let connecting = tokio::spawn(Client::connect(target, auto()));
@@ -172,9 +172,9 @@ async fn a_version_that_is_refused_and_served_is_tried_once_more() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_era_decides_how_a_server_does_tasks() {
+async fn the_era_decides_the_generation() {
     // V2-ERA-12, V2-EXT-2, V2-CAP-3, A2-10.
-    let v1 = stage::capabilities();
+    let v1 = harness::capabilities();
     let mut both = capabilities();
     both["tasks"] = v1["tasks"].clone();
     for (declared, expected) in [
@@ -195,10 +195,10 @@ async fn the_era_decides_how_a_server_does_tasks() {
         let met = client.server().await.unwrap();
         assert_eq!(met.generation, expected, "{declared}");
     }
-    // A2-9: the extension says nothing in the legacy era.
+    // A2-9: the extension has no meaning in the legacy era.
     for (version, tasks) in [("2025-11-25", true), ("2025-06-18", false)] {
         let (target, mut servers) = target();
-        let connecting = tokio::spawn(Client::connect(target, stage::options()));
+        let connecting = tokio::spawn(Client::connect(target, harness::options()));
         let mut server = servers.next().await;
         server.welcome(version, both.clone()).await;
         let client = connecting.await.unwrap().unwrap();
@@ -209,7 +209,7 @@ async fn the_era_decides_how_a_server_does_tasks() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_era_is_remembered_and_found_out_again_when_it_proves_wrong() {
+async fn the_era_is_cached_until_it_proves_wrong() {
     // V2-ERA-7.
     let (target, mut servers) = target();
     let connecting = tokio::spawn(Client::connect(target.clone(), auto()));
@@ -234,7 +234,7 @@ async fn the_era_is_remembered_and_found_out_again_when_it_proves_wrong() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_client_of_one_era_speaks_no_other() {
+async fn a_client_of_one_era_uses_no_other() {
     // V2-ERA-4, V2-ERA-11.
     for lenient in [true, false] {
         let (target, mut servers) = target();
@@ -261,13 +261,13 @@ async fn a_client_of_one_era_speaks_no_other() {
         assert_eq!(server.log().len(), 1);
     }
     let (target, mut servers) = target();
-    let _connecting = tokio::spawn(Client::connect(target, stage::options()));
+    let _connecting = tokio::spawn(Client::connect(target, harness::options()));
     let first = servers.next().await.next_request().await;
     assert_eq!(first["method"], "initialize");
 }
 
 #[tokio::test]
-async fn a_process_that_leaves_when_it_is_asked_is_started_again_and_greeted() {
+async fn a_process_that_ends_on_the_probe_is_restarted_with_initialize() {
     let script = r#"
         read -r line
         case "$line" in *'"initialize"'*) ;; *) exit 1 ;; esac
@@ -283,7 +283,7 @@ async fn a_process_that_leaves_when_it_is_asked_is_started_again_and_greeted() {
 }
 
 #[tokio::test]
-async fn over_http_a_refusal_without_a_modern_body_means_a_legacy_server() {
+async fn an_http_error_without_a_modern_body_means_a_legacy_server() {
     // V2-ERA-5, V2-ERA-6, A3-4.
     let plain = |status: u16| format!("HTTP/1.1 {status} X\r\nContent-Length: 0\r\n\r\n");
     let body = |status: u16, body: &str| {
@@ -320,11 +320,11 @@ async fn over_http_a_refusal_without_a_modern_body_means_a_legacy_server() {
         asked.raw(&plain(status)).await;
         let failed = connecting.await.unwrap().err().unwrap();
         assert!(
-            matches!(&failed, client::Error::Transport(LinkError::Refused { status: said, .. }) if *said == status),
+            matches!(&failed, client::Error::Transport(TransportError::Refused { status: said, .. }) if *said == status),
             "{failed:?}"
         );
     }
-    // An overloaded server says nothing of its era, whatever its body is.
+    // The response of an overloaded server does not show its era, whatever the body is.
     let mut wire = ScriptedHttpServer::listen().await;
     let target = Target::http(HttpClientOptions::new(&wire.url));
     let connecting = tokio::spawn(Client::connect(target, auto()));
@@ -334,7 +334,7 @@ async fn over_http_a_refusal_without_a_modern_body_means_a_legacy_server() {
     asked.json(503, "", &body.to_string()).await;
     let failed = connecting.await.unwrap().err().unwrap();
     assert_eq!(failed.code(), Some(-32000), "{failed:?}");
-    // A modern error is no reason to try anything else.
+    // After a modern error no other era is tried.
     let mut wire = ScriptedHttpServer::listen().await;
     let target = Target::http(HttpClientOptions::new(&wire.url));
     let connecting = tokio::spawn(Client::connect(target, auto()));

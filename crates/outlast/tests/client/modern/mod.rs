@@ -1,33 +1,33 @@
-//! The client in the modern era: against servers that the test plays by hand, our own, and one of rmcp.
+//! The client in the modern era, with scripted servers, our own server, and an rmcp server.
 
 mod era;
-mod inputs;
-mod listen;
-mod own;
+mod http_wire;
+mod input_rounds;
+mod own_server;
 mod requests;
 mod rmcp_server;
-mod rounds;
+mod subscriptions;
+mod task_inputs;
 mod tasks;
-mod wire;
 
 use outlast::client::{Client, ClientOptions, Era};
 use serde_json::{Value, json};
 
-use crate::stage::{Server, target};
+use crate::harness::{Server, target};
 
-/// What every request says.
+/// The `_meta` keys of every request.
 pub(crate) const VERSION: &str = "io.modelcontextprotocol/protocolVersion";
 pub(crate) const INFO: &str = "io.modelcontextprotocol/clientInfo";
 pub(crate) const CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
 pub(crate) const SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
 pub(crate) const EXTENSION: &str = "io.modelcontextprotocol/tasks";
 
-/// A client and the modern server it is connected to, which does tasks.
+/// A client connected to a modern server with tasks.
 pub(crate) async fn connected(options: ClientOptions) -> (Client, Server) {
     connected_with(options, capabilities()).await
 }
 
-/// The same with what the server declares.
+/// A client connected to a modern server with these capabilities.
 pub(crate) async fn connected_with(
     options: ClientOptions,
     capabilities: Value,
@@ -45,12 +45,12 @@ pub(crate) async fn connected_with(
     (connecting.await.unwrap().unwrap(), server)
 }
 
-/// What a server declares that does tasks.
+/// The capabilities of a server with tasks.
 pub(crate) fn capabilities() -> Value {
     json!({ "tools": {}, "extensions": { EXTENSION: {} } })
 }
 
-/// How a modern server introduces itself.
+/// The `server/discover` result of a modern server.
 pub(crate) fn discovered(capabilities: Value) -> Value {
     json!({
         "resultType": "complete",
@@ -63,7 +63,7 @@ pub(crate) fn discovered(capabilities: Value) -> Value {
     })
 }
 
-/// A task as a `tasks/get` shows it, with what its status brings along.
+/// A `tasks/get` result, with the payload of its status.
 pub(crate) fn shown(status: &str, interval: u64, brings: Value) -> Value {
     let mut task = task(status, interval);
     task["resultType"] = json!("complete");
@@ -73,7 +73,7 @@ pub(crate) fn shown(status: &str, interval: u64, brings: Value) -> Value {
     task
 }
 
-/// A task as it is handed out.
+/// A create result.
 pub(crate) fn created(status: &str, interval: u64) -> Value {
     let mut task = task(status, interval);
     task["resultType"] = json!("task");
@@ -92,19 +92,19 @@ pub(crate) fn task(status: &str, interval: u64) -> Value {
     })
 }
 
-/// A form that asks for something.
+/// A form elicitation.
 pub(crate) fn form(message: &str) -> Value {
     let schema = json!({ "type": "object", "properties": { "x": { "type": "string" } } });
     json!({ "method": "elicitation/create", "params": { "mode": "form", "message": message, "requestedSchema": schema } })
 }
 
-/// An answer to it.
+/// A response to it.
 pub(crate) fn filled_in(x: &str) -> Value {
     json!({ "action": "accept", "content": { "x": x } })
 }
 
-/// Does not want to hear of changes: the server has no such stream.
-pub(crate) async fn hears_nothing(server: &mut Server) {
+/// Rejects `subscriptions/listen`, as a server without it does.
+pub(crate) async fn rejects_subscriptions(server: &mut Server) {
     let listen = server.asked("subscriptions/listen").await;
     server.refuse(&listen, -32601, "no such method").await;
 }

@@ -1,4 +1,4 @@
-//! What every request says, and what counts as its answer.
+//! The `_meta` of requests, and the types of responses.
 
 use std::time::Duration;
 
@@ -9,10 +9,10 @@ use serde_json::{Value, json};
 use super::{
     CAPABILITIES, EXTENSION, INFO, VERSION, capabilities, connected, connected_with, created,
 };
-use crate::stage::{collector, said, text, with_inbox};
+use crate::harness::{collector, said, text, with_inbox};
 
 #[tokio::test(start_paused = true)]
-async fn every_request_says_who_asks_and_what_may_be_asked_back() {
+async fn every_request_has_client_info_and_capabilities() {
     // V2-META-1, V2-META-2, V2-CAP-1, V2-ELIC-1, V2-SAMP-1, V2-ROOT-1, V2-EXT-1.
     let (_inbox, options) = with_inbox();
     let (client, mut server) = connected(options).await;
@@ -29,7 +29,7 @@ async fn every_request_says_who_asks_and_what_may_be_asked_back() {
         let call = tokio::spawn(async move { call.await.unwrap() });
         let asked = server.next_request().await;
         assert_eq!(asked["method"], "tools/call");
-        // V2-CREATE-9: what V1 says has no place here.
+        // V2-CREATE-9: no V1 members.
         assert!(asked["params"].get("task").is_none());
         let meta = &asked["params"]["_meta"];
         assert_eq!(meta[VERSION], "2026-07-28");
@@ -44,7 +44,7 @@ async fn every_request_says_who_asks_and_what_may_be_asked_back() {
     });
     let list = server.next_request().await;
     assert_eq!(list["method"], "tools/list");
-    // Servers may offer other tools to one who takes no tasks.
+    // Servers may list other tools for a client without tasks.
     assert_eq!(list["params"]["_meta"][CAPABILITIES], with_tasks);
     server.reply(&list, json!({ "tools": [] })).await;
     assert!(listing.await.unwrap().unwrap().is_empty());
@@ -58,13 +58,13 @@ async fn every_request_says_who_asks_and_what_may_be_asked_back() {
         assert_eq!(asked["params"]["_meta"][CAPABILITIES], *declared);
         let answer = json!({ "resultType": "complete", "x": 1 });
         server.reply(&asked, answer).await;
-        // BR-RES-2: as a legacy server would have said it.
+        // BR-RES-2: the same as from a legacy server.
         assert_eq!(asking.await.unwrap().unwrap().as_str(), r#"{"x":1}"#);
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_the_caller_puts_into_a_request_stays_there() {
+async fn meta_of_the_caller_is_kept() {
     // V2-META-8, V2-META-9.
     let (client, mut server) = connected(ClientOptions::default()).await;
     let own = json!({
@@ -74,7 +74,7 @@ async fn what_the_caller_puts_into_a_request_stays_there() {
         "io.modelcontextprotocol/logLevel": "info",
         "com.example/mine": { "x": 1 },
     });
-    let params = crate::stage::raw(json!({ "_meta": own, "extra": 1 }));
+    let params = crate::harness::raw(json!({ "_meta": own, "extra": 1 }));
     let call = client.call_tool("x", None).params(params).await.unwrap();
     let asked = server.asked("tools/call").await;
     assert_eq!(asked["params"]["extra"], 1);
@@ -106,7 +106,7 @@ async fn an_error_is_the_outcome_whatever_its_code() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_does_not_exist_any_more_is_not_sent() {
+async fn removed_methods_are_not_sent() {
     // V2-ROOT-1, V2-ERA-9.
     let (client, mut server) = connected(ClientOptions::default()).await;
     client.roots_changed().await.unwrap();
@@ -126,7 +126,7 @@ async fn what_does_not_exist_any_more_is_not_sent() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_answer_of_an_unknown_type_is_none() {
+async fn a_response_of_unknown_type_is_an_error() {
     // V2-RT-5, V2-RT-6, V2-CAP-8, A3-6.
     let (client, mut server) = connected(ClientOptions::default()).await;
     for (preference, answer, valid) in [
@@ -161,7 +161,9 @@ async fn an_answer_of_an_unknown_type_is_none() {
         if valid {
             assert_eq!(
                 settled,
-                Ok(Outcome::Result(crate::stage::raw(json!({ "content": [] }))))
+                Ok(Outcome::Result(crate::harness::raw(
+                    json!({ "content": [] })
+                )))
             );
         } else {
             assert!(
@@ -189,7 +191,7 @@ async fn an_answer_of_an_unknown_type_is_none() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_version_that_is_not_served_any_more_is_told_clearly() {
+async fn a_version_that_is_no_longer_supported_is_reported() {
     // V2-VER-2.
     let (client, mut server) = connected(ClientOptions::default()).await;
     let call = client.call_tool("x", None);
@@ -217,7 +219,7 @@ async fn a_request_of_the_server_is_not_answered() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_that_is_given_up_is_cancelled_on_a_pipe() {
+async fn a_dropped_call_is_cancelled_on_a_pipe() {
     // V2-CANC-1, V2-CANC-4.
     let (client, mut server) = connected(ClientOptions::default()).await;
     for preference in [TaskPreference::Forbid, TaskPreference::Prefer] {
@@ -233,7 +235,7 @@ async fn a_call_that_is_given_up_is_cancelled_on_a_pipe() {
         let told = server.told("notifications/cancelled").await;
         assert_eq!(told["params"]["requestId"], asked["id"]);
     }
-    // No answer in time: the same.
+    // A timeout has the same effect.
     let options = ClientOptions {
         idle_timeout: Duration::from_secs(3),
         ..ClientOptions::default()
@@ -251,7 +253,7 @@ async fn a_call_that_is_given_up_is_cancelled_on_a_pipe() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_task_that_was_made_while_its_call_was_given_up_is_cancelled() {
+async fn a_task_created_after_its_call_was_dropped_is_cancelled() {
     // V2-CANCEL-1, A1-25.
     let (client, mut server) = connected(ClientOptions::default()).await;
     let call = client.call_tool("x", None).await.unwrap();
@@ -268,7 +270,7 @@ async fn a_task_that_was_made_while_its_call_was_given_up_is_cancelled() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn progress_and_logs_of_a_call_are_heard() {
+async fn progress_and_logs_of_a_call_arrive() {
     // V2-PRG-1, A2-31.
     let (heard, hear) = collector();
     let options = ClientOptions {
@@ -292,7 +294,7 @@ async fn progress_and_logs_of_a_call_are_heard() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_list_of_tools_is_remembered_as_long_as_the_server_allows() {
+async fn the_tool_list_is_cached_as_long_as_the_server_allows() {
     // V2-CACHE-2, V2-CACHE-4, V2-PAGE-1.
     let mut declared = capabilities();
     declared["tools"] = json!({ "listChanged": true });
@@ -302,7 +304,7 @@ async fn a_list_of_tools_is_remembered_as_long_as_the_server_allows() {
         ..ClientOptions::default()
     };
     let (client, mut server) = connected_with(options, declared).await;
-    let listed = async |server: &mut crate::stage::Server, ttl: Value| {
+    let listed = async |server: &mut crate::harness::Server, ttl: Value| {
         let listing = tokio::spawn({
             let client = client.clone();
             async move { client.tools().await.unwrap().len() }

@@ -1,4 +1,4 @@
-//! A server of rmcp 3.8 with its tasks, which we did not write, on a pipe.
+//! An rmcp 3.8 server with its own tasks, on a pipe.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use rmcp::service::{RequestContext, RoleServer, serve_server};
 use rmcp::task_manager::{TaskExit, TaskManager, TaskOptions};
 
 use super::{filled_in, form};
-use crate::stage::{raw, said, with_inbox};
+use crate::harness::{raw, said, with_inbox};
 
 #[derive(Clone, Default)]
 struct Peer(TaskManager);

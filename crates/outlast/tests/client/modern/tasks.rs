@@ -1,4 +1,4 @@
-//! V2 tasks under observation.
+//! V2 tasks as the client follows them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,8 +11,8 @@ use outlast::engine::{ErrorCode, MemoryStore, Outcome, Store};
 use outlast::wire::Status;
 use serde_json::{Value, json};
 
-use super::{connected, connected_with, created, hears_nothing, shown};
-use crate::stage::{Server, raw, said, text};
+use super::{connected, connected_with, created, rejects_subscriptions, shown};
+use crate::harness::{Server, raw, said, text};
 
 /// A call that has become a task.
 async fn begun(client: &Client, server: &mut Server, seed: Value) -> Execution {
@@ -37,7 +37,7 @@ async fn a_call_may_become_a_task_or_not() {
     assert_eq!(said(&call.outcome().await.unwrap()), "at once");
     assert!(call.status().task.is_none());
     let call = begun(&client, &mut server, created("working", 100)).await;
-    hears_nothing(&mut server).await;
+    rejects_subscriptions(&mut server).await;
     let look = server.asked("tasks/get").await;
     assert_eq!(look["params"]["taskId"], "t1");
     server.reply(&look, shown("working", 100, json!({}))).await;
@@ -45,12 +45,12 @@ async fn a_call_may_become_a_task_or_not() {
     let result = json!({ "content": [], "resultType": "complete" });
     let ended = shown("completed", 100, json!({ "result": result }));
     server.reply(&look, ended).await;
-    // BR-RES-2: the same as without a task.
+    // BR-RES-2: the result is the same as without a task.
     let expected = raw(json!({ "content": [] }));
     assert_eq!(call.outcome().await, Ok(Outcome::Result(expected)));
     assert_eq!(call.status().task.unwrap().status, Status::Completed);
     assert!(!server.heard("tasks/result"));
-    // V2-EXT-2: a server that makes none is not asked for one.
+    // V2-EXT-2: no task is requested from a server without tasks.
     let (client, _server) = connected_with(ClientOptions::default(), json!({ "tools": {} })).await;
     let refused = client
         .call_tool("slow", None)
@@ -95,12 +95,12 @@ async fn every_end_is_an_outcome() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn looks_keep_the_pace_of_the_server() {
+async fn polls_follow_the_interval_of_the_server() {
     // V2-GET-8, V2-GET-10, V2-TTL-2, BD-19, A2-28.
     let (client, mut server) = connected(ClientOptions::default()).await;
     let mut seed = created("working", 700);
     let call = begun(&client, &mut server, seed.clone()).await;
-    hears_nothing(&mut server).await;
+    rejects_subscriptions(&mut server).await;
     let paces = [
         json!(300),
         json!(null),
@@ -124,7 +124,7 @@ async fn looks_keep_the_pace_of_the_server() {
         .map(|two| (two[1] - two[0]).as_millis())
         .collect();
     assert_eq!(apart, [300, 1_000, 100, 60_000, 700]);
-    // Unsaid at the creation: a second.
+    // Without an interval at creation: one second.
     seed["pollIntervalMs"] = json!(null);
     let call = begun(&client, &mut server, seed).await;
     let before = tokio::time::Instant::now();
@@ -134,11 +134,11 @@ async fn looks_keep_the_pace_of_the_server() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_on_a_pipe_says_how_long_it_wants_to_be_left_alone() {
+async fn a_server_on_a_pipe_can_delay_polls() {
     // V2-GET-9, A2-29.
     let (client, mut server) = connected(ClientOptions::default()).await;
     let call = begun(&client, &mut server, created("working", 100)).await;
-    hears_nothing(&mut server).await;
+    rejects_subscriptions(&mut server).await;
     for _ in 0..8 {
         let look = server.asked("tasks/get").await;
         let data = json!({ "retryAfterMs": 3_000 });
@@ -156,13 +156,13 @@ async fn a_server_on_a_pipe_says_how_long_it_wants_to_be_left_alone() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_task_that_is_over_when_it_is_made_is_looked_at_for_its_outcome() {
+async fn a_task_that_ends_at_creation_is_polled_for_its_outcome() {
     // V2-CREATE-3, V2-CREATE-4, A2-25.
     let (client, mut server) = connected(ClientOptions::default()).await;
     for status in ["completed", "failed"] {
         let began = tokio::time::Instant::now();
         let mut seed = created(status, 60_000);
-        // What does not belong there is not looked at.
+        // Unexpected members are ignored.
         seed["result"] = text("wrong");
         let call = begun(&client, &mut server, seed).await;
         let look = server.asked("tasks/get").await;
@@ -182,7 +182,7 @@ async fn a_task_that_is_over_when_it_is_made_is_looked_at_for_its_outcome() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_makes_no_sense_loses_the_task_in_the_end() {
+async fn malformed_responses_lose_the_task() {
     // A2-2, A2-26.
     let mut labelled = shown("working", 100, json!({}));
     labelled["resultType"] = json!("task");
@@ -198,7 +198,7 @@ async fn what_makes_no_sense_loses_the_task_in_the_end() {
     ] {
         let (client, mut server) = connected(ClientOptions::default()).await;
         let call = begun(&client, &mut server, created("working", 100)).await;
-        hears_nothing(&mut server).await;
+        rejects_subscriptions(&mut server).await;
         let playing = tokio::spawn(async move {
             loop {
                 let look = server.asked("tasks/get").await;
@@ -221,14 +221,14 @@ async fn what_makes_no_sense_loses_the_task_in_the_end() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_task_that_is_gone_is_expired_or_lost() {
+async fn a_missing_task_is_expired_or_lost() {
     // V2-GET-13, V2-TTL-3, V2-TTL-7.
     for (ttl, expired) in [(600_000, false), (50, true)] {
         let (client, mut server) = connected(ClientOptions::default()).await;
         let mut seed = created("working", 100);
         seed["ttlMs"] = json!(ttl);
         let call = begun(&client, &mut server, seed).await;
-        hears_nothing(&mut server).await;
+        rejects_subscriptions(&mut server).await;
         let playing = tokio::spawn(async move {
             loop {
                 let look = server.asked("tasks/get").await;
@@ -247,7 +247,7 @@ async fn a_task_that_is_gone_is_expired_or_lost() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn cancelling_is_a_wish_and_the_task_is_seen_through() {
+async fn a_cancelled_task_is_followed_to_its_end() {
     // V2-CANCEL-1, V2-CANCEL-2, V2-CANCEL-4, V2-CANCEL-5, V2-STATE-3, V2-STATE-4.
     let (client, mut server) = connected(ClientOptions::default()).await;
     for (status, brings) in [
@@ -282,7 +282,7 @@ async fn cancelling_is_a_wish_and_the_task_is_seen_through() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_task_is_found_again_by_another_life_of_the_program() {
+async fn a_task_is_resumed_after_a_restart() {
     // V2-GET-11, V2-STATE-2.
     let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
     let options = || ClientOptions {
@@ -311,8 +311,8 @@ async fn a_task_is_found_again_by_another_life_of_the_program() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_task_can_be_asked_for_by_its_id_alone() {
-    // V2-GET-14: how long it lives says nothing about how long an answer may be remembered.
+async fn a_task_can_be_read_by_its_id() {
+    // V2-GET-14: the TTL is not a cache lifetime.
     let (client, mut server) = connected(ClientOptions::default()).await;
     let getting = tokio::spawn({
         let client = client.clone();
@@ -348,10 +348,10 @@ async fn a_task_can_be_asked_for_by_its_id_alone() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_thousand_tasks_on_one_connection_all_settle_and_keep_their_pace() {
+async fn a_thousand_tasks_on_one_connection_end_and_keep_their_interval() {
     // V2-GET-8, V2-STATE-4.
     let (client, mut server) = connected(ClientOptions::default()).await;
-    // The pipe stays open until all is done.
+    // Keep the pipe open until all tasks are done.
     let _kept = client.clone();
     let calls = tokio::spawn(async move {
         let mut calls = Vec::new();

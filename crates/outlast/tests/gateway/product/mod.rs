@@ -1,7 +1,8 @@
-//! Client × server × the way on either side of the gateway × every event of bridge §17, in real time.
+//! Client × server × transport on either side of the gateway × every event of bridge §17, in real
+//! time.
 //!
-//! Each cell has a row in the default run, so that every pair of these is met; `cargo xtask soak gateway` runs them all.
+//! The default run covers every pair of these; `cargo xtask soak gateway` runs all combinations.
 
-mod place;
+mod deployment;
 mod run;
-mod scenes;
+mod scenarios;

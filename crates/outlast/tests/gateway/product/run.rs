@@ -1,64 +1,72 @@
-//! Plays events in cells, many at a time, and says what came out.
+//! Runs events in cells concurrently, and reports the results.
 
 use outlast_testkit::mcp::entrance::{WAYS, Way};
 
-use super::scenes::EVENTS;
+use super::scenarios::EVENTS;
 use crate::cell::Cell;
-use crate::playing;
+use crate::scenario;
 
-/// A scene that was played, by the place of its event, and what was wrong if anything was.
-struct Played {
+/// The result of a scenario: the index of its event, and its failure, if any.
+struct ScenarioResult {
     event: usize,
     cell: Cell,
-    wrong: Option<String>,
+    failure: Option<String>,
 }
 
-async fn play(cells: &[Cell]) -> Vec<Played> {
-    // Whoever looks for a fault plays one scene again and again.
-    let only = std::env::var("OUTLAST_SCENES").unwrap_or_default();
-    let mut scenes = Vec::new();
-    for (event, happens) in EVENTS.iter().enumerate() {
+async fn run_events(cells: &[Cell]) -> Vec<ScenarioResult> {
+    // A name in the environment selects single scenarios.
+    let only = std::env::var("OUTLAST_SCENARIOS").unwrap_or_default();
+    let mut scenarios = Vec::new();
+    for (event, event_case) in EVENTS.iter().enumerate() {
         for cell in cells.iter().copied() {
-            let name = format!("{}: {cell}", happens.name);
-            if (happens.can_happen)(cell) && name.contains(&only) {
-                scenes.push(((event, cell), (happens.scene)(cell)));
+            let name = format!("{}: {cell}", event_case.name);
+            if (event_case.is_possible)(cell) && name.contains(&only) {
+                scenarios.push(((event, cell), (event_case.scenario)(cell)));
             }
         }
     }
-    assert!(!scenes.is_empty(), "no scene has {only:?} in its name");
-    let played = playing::play(scenes, AT_ONCE).await;
-    let played = played.into_iter();
-    let mut played: Vec<_> = played
-        .map(|((event, cell), wrong)| Played { event, cell, wrong })
+    assert!(
+        !scenarios.is_empty(),
+        "no scenario has {only:?} in its name"
+    );
+    let results = scenario::run_all(scenarios, CONCURRENT_SCENARIOS).await;
+    let results = results.into_iter();
+    let mut results: Vec<_> = results
+        .map(|((event, cell), failure)| ScenarioResult {
+            event,
+            cell,
+            failure,
+        })
         .collect();
-    played.sort_by_key(|played| played.event);
-    played
+    results.sort_by_key(|results| results.event);
+    results
 }
 
-fn fail_if_wrong(played: &[Played]) {
-    let wrong: Vec<_> = played
+fn fail_if_any_failed(results: &[ScenarioResult]) {
+    let failure: Vec<_> = results
         .iter()
-        .filter_map(|played| {
-            let why = played.wrong.as_ref()?;
+        .filter_map(|results| {
+            let why = results.failure.as_ref()?;
             Some(format!(
                 "{}: {}: {why}",
-                EVENTS[played.event].name, played.cell
+                EVENTS[results.event].name, results.cell
             ))
         })
         .collect();
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(failure.is_empty(), "{}", failure.join("\n"));
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_event_comes_out_right_in_cells_that_meet_every_pair_of_client_server_and_ways() {
-    // Bridge §17; issue point "Proof". BR-CAN-3, BR-CAN-7, BR-CAN-8, BR-CAN-10, BR-TTL-3, BR-GEN-7, BR-SEC-3.
-    fail_if_wrong(&play(&Cell::pairs()).await);
+async fn every_event_succeeds_for_every_pair_of_client_server_and_transport() {
+    // Bridge §17; issue point "Proof". BR-CAN-3, BR-CAN-7, BR-CAN-8, BR-CAN-10, BR-TTL-3, BR-GEN-7,
+    // BR-SEC-3.
+    fail_if_any_failed(&run_events(&Cell::pairs()).await);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-#[ignore = "`cargo xtask soak gateway` plays the whole product"]
-async fn every_event_comes_out_right_in_every_cell_on_every_way() {
-    let played = play(&Cell::all()).await;
+#[ignore = "`cargo xtask soak gateway` runs all combinations"]
+async fn every_event_succeeds_in_every_cell() {
+    let results = run_events(&Cell::all()).await;
     let ways = WAYS.map(|front| WAYS.map(|back| (front, back)));
     let ways = ways.as_flattened();
     let heads: Vec<_> = ways
@@ -67,25 +75,25 @@ async fn every_event_comes_out_right_in_every_cell_on_every_way() {
         .collect();
     println!("| event | {} |", heads.join(" | "));
     println!("|---{}|", "|---".repeat(ways.len()));
-    for (event, happens) in EVENTS.iter().enumerate() {
+    for (event, event_case) in EVENTS.iter().enumerate() {
         let shown = ways.iter().map(|(front, back)| {
-            let here = |played: &&Played| {
-                let cell = played.cell;
-                played.event == event && (cell.front, cell.back) == (*front, *back)
+            let here = |results: &&ScenarioResult| {
+                let cell = results.cell;
+                results.event == event && (cell.front, cell.back) == (*front, *back)
             };
-            let here = || played.iter().filter(here);
-            let right = here().filter(|played| played.wrong.is_none()).count();
+            let here = || results.iter().filter(here);
+            let right = here().filter(|results| results.failure.is_none()).count();
             format!("{right} of {}", here().count())
         });
         let shown: Vec<_> = shown.collect();
-        println!("| {} | {} |", happens.name, shown.join(" | "));
+        println!("| {} | {} |", event_case.name, shown.join(" | "));
     }
-    println!("\n{} scenes were played", played.len());
-    fail_if_wrong(&played);
+    println!("\n{} scenarios ran", results.len());
+    fail_if_any_failed(&results);
 }
 
 #[test]
-fn every_pair_of_client_server_and_ways_is_met_by_the_default_run() {
+fn the_default_run_covers_every_pair() {
     let pairs = Cell::pairs();
     for wanted in Cell::all() {
         let met = |alike: fn(&Cell, &Cell) -> bool| pairs.iter().any(|cell| alike(cell, &wanted));
@@ -101,7 +109,7 @@ fn every_pair_of_client_server_and_ways_is_met_by_the_default_run() {
     }
 }
 
-/// The name of a column.
+/// The heading of a column.
 fn head(front: Way, back: Way) -> String {
     let word = |way| match way {
         Way::Pipe => "pipe",
@@ -110,5 +118,5 @@ fn head(front: Way, back: Way) -> String {
     format!("client on {}, server on {}", word(front), word(back))
 }
 
-/// How many scenes are played at a time: most of them wait.
-const AT_ONCE: usize = 24;
+/// How many scenarios run concurrently. Most of them wait.
+const CONCURRENT_SCENARIOS: usize = 24;

@@ -1,0 +1,197 @@
+//! A gateway: one engine on one store, and one endpoint for each upstream.
+
+use std::io;
+use std::sync::Arc;
+
+use outlast_engine::engine::RecoveryCounts;
+use outlast_engine::{Engine, EngineError, Policy, Store};
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+
+use super::Upstream;
+use super::endpoints::{ENDPOINT_PATH, UpstreamEndpoint, UpstreamEndpoints};
+use super::late_upstreams::LateUpstreams;
+use crate::outlast::{DRAIN_TIMEOUT, Outlast, Server};
+use crate::server::McpServer;
+use crate::transport::http::{self, HttpOptions, HttpServer, Pages};
+
+/// Several upstreams that share an engine.
+pub struct Gateway {
+    engine: Engine,
+    /// The start in the background, until its result is known.
+    start: Option<JoinHandle<Result<RecoveryCounts, EngineError>>>,
+    store: Arc<dyn Store>,
+    upstreams: Arc<UpstreamEndpoints>,
+}
+
+/// A gateway that listens on HTTP.
+pub struct RunningGateway {
+    gateway: Gateway,
+    http: HttpServer,
+}
+
+impl Outlast {
+    /// A server for one upstream.
+    pub fn upstream(&self, upstream: Upstream) -> Server {
+        let upstream = upstream.configured(self.children.as_ref(), &self.policy.sizes);
+        let upstream = Arc::new(upstream);
+        let runner = upstream.runner.clone();
+        self.serve_as(runner, upstream.clone(), upstream)
+    }
+
+    /// A gateway to several upstreams with different names. A single upstream is served at `/mcp`,
+    /// each of several at `/mcp/NAME`.
+    ///
+    /// An [`OpeningStore`](outlast_engine::store::OpeningStore) is opened, and tasks of a previous
+    /// run are recovered, in the background. Until then requests are answered with −32603
+    /// "starting". [`Gateway::started`] waits for it.
+    pub async fn gateway(&self, upstreams: Vec<Upstream>) -> io::Result<Gateway> {
+        let (children, sizes) = (self.children.as_ref(), &self.policy.sizes);
+        let upstreams = upstreams.into_iter();
+        let upstreams = upstreams.map(|upstream| Arc::new(upstream.configured(children, sizes)));
+        let upstreams: Vec<_> = upstreams.collect();
+        let late = self.late_upstreams.map(LateUpstreams::new).map(Arc::new);
+        let builder = match &late {
+            Some(late) => self.engine().absent_runner(late.clone()),
+            None => self.engine(),
+        };
+        let builder = upstreams.iter().fold(builder, |builder, upstream| {
+            builder.runner(upstream.runner.clone(), upstream.clone())
+        });
+        let (engine, start) = builder.start();
+        let start = tokio::spawn(start);
+        let single = upstreams.len() == 1;
+        let served = upstreams.into_iter().map(|upstream| UpstreamEndpoint {
+            server: McpServer::with_backend(
+                engine.clone(),
+                upstream.clone(),
+                self.middleware.clone(),
+            ),
+            path: if single {
+                ENDPOINT_PATH.to_owned()
+            } else {
+                format!("{ENDPOINT_PATH}/{}", upstream.name())
+            },
+            upstream,
+        });
+        let served = served.collect();
+        let children = self.children.clone();
+        let upstreams = UpstreamEndpoints::new(engine.clone(), children, late, served);
+        Ok(Gateway {
+            upstreams: Arc::new(upstreams),
+            engine,
+            start: Some(start),
+            store: self.store.clone(),
+        })
+    }
+}
+
+impl Gateway {
+    /// Its engine.
+    pub fn engine(&self) -> &Engine {
+        &self.engine
+    }
+
+    /// Waits until the store is open and tasks of a previous run are recovered.
+    pub async fn started(&mut self) -> io::Result<()> {
+        let Some(start) = &mut self.start else {
+            return Ok(());
+        };
+        let started = start.await.map_err(io::Error::other)?;
+        self.start = None;
+        started.map(drop).map_err(io::Error::other)
+    }
+
+    /// The endpoints that it serves.
+    pub fn endpoints(&self) -> Vec<UpstreamEndpoint> {
+        self.upstreams.all()
+    }
+
+    /// The endpoints, as a handle that can add upstreams while the gateway runs.
+    pub fn upstreams(&self) -> &Arc<UpstreamEndpoints> {
+        &self.upstreams
+    }
+
+    /// Serves over HTTP, with `pages` next to the endpoints. The listener is open before the
+    /// gateway has started; this method returns when it has.
+    pub async fn http(
+        mut self,
+        pages: Option<Arc<dyn Pages>>,
+        options: HttpOptions,
+    ) -> io::Result<RunningGateway> {
+        let servers = self.endpoints().into_iter();
+        let servers = servers.map(|served| (served.path, served.server));
+        let http = http::serve_all(servers.collect(), pages, options).await?;
+        if let Err(error) = self.started().await {
+            http.shutdown().await;
+            return Err(error);
+        }
+        Ok(RunningGateway {
+            gateway: self,
+            http,
+        })
+    }
+
+    /// Stops accepting calls, waits a limited time for running calls, and closes upstreams and
+    /// store. The next start recovers the calls that did not end.
+    pub async fn shutdown(self) -> io::Result<()> {
+        self.shutdown_after(async {}).await
+    }
+
+    /// Like [`Self::shutdown`]. `before_close` runs after the calls have ended and before the
+    /// upstreams are closed.
+    pub async fn shutdown_after(self, before_close: impl Future<Output = ()>) -> io::Result<()> {
+        self.engine
+            .shutdown(DRAIN_TIMEOUT)
+            .await
+            .map_err(io::Error::other)?;
+        before_close.await;
+        // A server that does not end in time is killed with this process.
+        for served in self.upstreams.all() {
+            let _ = timeout(DRAIN_TIMEOUT, served.upstream.close()).await;
+        }
+        self.store.close().await.map_err(io::Error::other)
+    }
+}
+
+impl RunningGateway {
+    /// The endpoints that it serves.
+    pub fn endpoints(&self) -> Vec<UpstreamEndpoint> {
+        self.gateway.endpoints()
+    }
+
+    /// The gateway, for access that does not use HTTP.
+    pub fn gateway(&self) -> &Gateway {
+        &self.gateway
+    }
+
+    /// The URL of an endpoint for clients on this machine.
+    pub fn url(&self, served: &UpstreamEndpoint) -> String {
+        self.http.url_of(&served.path)
+    }
+
+    /// Like [`Gateway::shutdown`], and then closes the listener. Until the end it answers health
+    /// checks and requests about its tasks.
+    pub async fn shutdown(self) -> io::Result<()> {
+        self.shutdown_after(async {}).await
+    }
+
+    /// Like [`Self::shutdown`]. `before_close` runs after the calls have ended and before the
+    /// upstreams are closed.
+    pub async fn shutdown_after(self, before_close: impl Future<Output = ()>) -> io::Result<()> {
+        let ended = self.gateway.shutdown_after(before_close).await;
+        self.http.shutdown().await;
+        ended
+    }
+}
+
+/// The policy of a gateway: a running call never expires, and TTL and run time are at most a day.
+pub fn policy() -> Policy {
+    Policy {
+        max_ttl_ms: DAY_MS,
+        run_limit_ms: Some(DAY_MS),
+        ..Policy::default()
+    }
+}
+
+const DAY_MS: u64 = 24 * 3_600_000;

@@ -1,0 +1,277 @@
+//! A server's input requests and their responses.
+
+use outlast::client::{ClientHandler, ClientOptions, InboxEvent, ServerInputRequest, accept};
+use outlast::engine::{InputKind, InputKinds, InputResponse};
+use serde_json::{Value, json};
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::harness::{
+    Synchronize, capabilities, connected_with, raw, said, task, text, with_inbox,
+};
+
+fn form() -> Value {
+    json!({ "message": "Who?", "requestedSchema": { "type": "object", "properties": {} } })
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_input_request_names_server_and_task() {
+    // S1-9, V1-INPUT-9, V1-META-2, S4-25, V1-ELIC-9.
+    let (inbox, options) = with_inbox();
+    let options = ClientOptions {
+        server_name: Some("my server".into()),
+        ..options
+    };
+    let (client, mut server) = connected_with(options, capabilities()).await;
+    let call = client.call_tool("slow", None);
+    let call = tokio::spawn(async move { call.await.unwrap() });
+    server.make_task("working", 100).await;
+    let look = server.asked("tasks/get").await;
+    server.reply(&look, task("input_required", 60_000)).await;
+    let fetch = server.asked("tasks/result").await;
+    let mut params = form();
+    let mark = json!({ "io.modelcontextprotocol/related-task": { "taskId": "t1" } });
+    params["_meta"] = mark.clone();
+    server.ask("q1", "elicitation/create", params.clone()).await;
+    let item = inbox.first().await;
+    assert_eq!(&*item.request.server, "my server");
+    assert_eq!(item.request.task.as_deref(), Some("t1"));
+    assert_eq!(item.request.kind, InputKind::ElicitForm);
+    assert_eq!(item.request.params, Some(raw(params)));
+    inbox
+        .respond(
+            item.id,
+            raw(json!({ "action": "accept", "content": { "name": "x" } })),
+        )
+        .unwrap();
+    let answer = server.answer("q1").await;
+    assert_eq!(
+        answer["result"],
+        json!({ "action": "accept", "content": { "name": "x" }, "_meta": mark })
+    );
+    server.reply(&fetch, text("done")).await;
+    assert_eq!(said(&call.await.unwrap().outcome().await.unwrap()), "done");
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_decision_of_the_user_is_a_response() {
+    // V1-ELIC-7, V1-SAMP-4, S1-7, S1-85.
+    let (inbox, options) = with_inbox();
+    let (_client, mut server) = connected_with(options, json!({})).await;
+    let message = json!({ "role": "user", "content": { "type": "text", "text": "Hi" } });
+    let sample = json!({ "messages": [message], "maxTokens": 10 });
+    server.ask("1", "elicitation/create", form()).await;
+    inbox.decline(inbox.first().await.id).unwrap();
+    assert_eq!(
+        server.answer("1").await["result"],
+        json!({ "action": "decline" })
+    );
+    server.ask("2", "elicitation/create", form()).await;
+    inbox.cancel(inbox.first().await.id).unwrap();
+    assert_eq!(
+        server.answer("2").await["result"],
+        json!({ "action": "cancel" })
+    );
+    server
+        .ask("3", "sampling/createMessage", sample.clone())
+        .await;
+    inbox.decline(inbox.first().await.id).unwrap();
+    assert_eq!(server.answer("3").await["error"]["code"], -1);
+    server.ask("4", "sampling/createMessage", sample).await;
+    let said =
+        json!({ "role": "assistant", "content": { "type": "text", "text": "Ho" }, "model": "m" });
+    inbox
+        .respond(inbox.first().await.id, raw(said.clone()))
+        .unwrap();
+    assert_eq!(server.answer("4").await["result"], said);
+    server.ask("5", "roots/list", json!({})).await;
+    assert_eq!(server.answer("5").await["result"], json!({ "roots": [] }));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_withdrawn_or_interrupted_input_request_is_dismissed() {
+    // V1-CANC-3, S1-11.
+    let (inbox, options) = with_inbox();
+    let (_client, mut server) = connected_with(options, json!({})).await;
+    server.ask("1", "elicitation/create", form()).await;
+    let item = inbox.first().await;
+    let mut news = inbox.events();
+    server
+        .notify("notifications/cancelled", json!({ "requestId": "1" }))
+        .await;
+    assert_eq!(news.recv().await, Ok(InboxEvent::Removed(item.id)));
+    server.silence(Duration::from_secs(10)).await;
+    server.ask("2", "elicitation/create", form()).await;
+    let item = inbox.first().await;
+    drop(server);
+    while news.recv().await != Ok(InboxEvent::Removed(item.id)) {}
+    assert!(inbox.items().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn undeclared_requests_are_rejected_and_pings_answered() {
+    // V1-ELIC-4, V1-ROOT-3, V1-PING-1, S1-26.
+    let inbox =
+        outlast::client::Inbox::new([InputKind::ElicitForm].into_iter().collect::<InputKinds>());
+    let options = ClientOptions {
+        handler: Arc::new(inbox.clone()),
+        ..crate::harness::options()
+    };
+    let (_client, mut server) = connected_with(options, json!({})).await;
+    let url = json!({ "mode": "url", "message": "?", "url": "https://x", "elicitationId": "1" });
+    for (id, method, params, code) in [
+        ("1", "elicitation/create", url, -32602),
+        ("2", "roots/list", json!({}), -32601),
+        (
+            "3",
+            "sampling/createMessage",
+            json!({ "messages": [], "maxTokens": 1 }),
+            -32601,
+        ),
+        ("4", "tools/call", json!({}), -32601),
+        // Receiver tasks are off.
+        ("5", "tasks/get", json!({ "taskId": "x" }), -32601),
+    ] {
+        server.ask(id, method, params).await;
+        assert_eq!(server.answer(id).await["error"]["code"], code, "{method}");
+    }
+    server.ask("6", "ping", json!({})).await;
+    assert_eq!(server.answer("6").await["result"], json!({}));
+    // `task` is ignored.
+    let mut params = form();
+    params["task"] = json!("nonsense");
+    server.ask("7", "elicitation/create", params).await;
+    inbox.decline(inbox.first().await.id).unwrap();
+    assert_eq!(
+        server.answer("7").await["result"],
+        json!({ "action": "decline" })
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_flood_of_input_requests_is_limited() {
+    // V1-ELIC-23.
+    let (inbox, options) = with_inbox();
+    let (_client, mut server) = connected_with(options, json!({})).await;
+    for id in 0..300 {
+        server
+            .ask(&format!("q{id}"), "elicitation/create", form())
+            .await;
+    }
+    let refused = server.answer("q299").await;
+    assert_eq!(refused["error"]["code"], -32603);
+    assert!(inbox.items().len() <= 256);
+    inbox.decline(inbox.first().await.id).unwrap();
+    server.answer("q0").await;
+    server.ask("again", "elicitation/create", form()).await;
+    while inbox.items().len() < 256 {
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn changed_roots_are_announced() {
+    // V1-ROOT-1, S1-6, S1-12.
+    let (inbox, options) = with_inbox();
+    let (client, mut server) = connected_with(options, json!({})).await;
+    inbox.share([("file:///work".into(), None)]);
+    client.roots_changed().await.unwrap();
+    server.told("notifications/roots/list_changed").await;
+    server.ask("1", "roots/list", json!({})).await;
+    let roots = json!({ "roots": [{ "uri": "file:///work" }] });
+    assert_eq!(server.answer("1").await["result"], roots);
+    // A removed root is not listed.
+    inbox.share([]);
+    server.ask("2", "roots/list", json!({})).await;
+    assert_eq!(server.answer("2").await["result"], json!({ "roots": [] }));
+}
+
+/// Records completed url elicitations.
+struct CompletionRecorder(tokio::sync::mpsc::UnboundedSender<String>);
+
+#[async_trait::async_trait]
+impl ClientHandler for CompletionRecorder {
+    fn accepts(&self) -> InputKinds {
+        [InputKind::ElicitUrl].into_iter().collect()
+    }
+
+    async fn handle(&self, _: ServerInputRequest) -> InputResponse {
+        accept(None)
+    }
+
+    fn elicitation_complete(&self, server: &str, elicitation: &str) {
+        self.0.send(format!("{server} {elicitation}")).unwrap();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn completed_url_elicitations_are_reported_and_unknown_ones_ignored() {
+    // V1-ELIC-13, V1-ELIC-14, V1-ELIC-7: a url is accepted without content.
+    let (tell, mut told) = tokio::sync::mpsc::unbounded_channel();
+    let options = ClientOptions {
+        handler: Arc::new(CompletionRecorder(tell)),
+        server_name: Some("shop".into()),
+        ..crate::harness::options()
+    };
+    let (client, mut server) = connected_with(options, json!({})).await;
+    let url = json!({ "mode": "url", "message": "?", "url": "https://x", "elicitationId": "e1" });
+    server.ask("1", "elicitation/create", url).await;
+    assert_eq!(
+        server.answer("1").await["result"],
+        json!({ "action": "accept" })
+    );
+    let complete = "notifications/elicitation/complete";
+    for params in [json!({}), json!({ "elicitationId": 7 }), json!([])] {
+        server.notify(complete, params).await;
+    }
+    server
+        .notify(complete, json!({ "elicitationId": "e1" }))
+        .await;
+    assert_eq!(told.recv().await.as_deref(), Some("shop e1"));
+    client.synchronize(&mut server).await;
+    // An inbox has no pending url elicitations.
+    let (inbox, options) = with_inbox();
+    let (client, mut server) = connected_with(options, json!({})).await;
+    server
+        .notify(complete, json!({ "elicitationId": "nobody's" }))
+        .await;
+    client.synchronize(&mut server).await;
+    assert!(inbox.items().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_repeated_request_gets_one_response() {
+    // A server that resumes a broken stream sends open requests again.
+    let (inbox, options) = with_inbox();
+    let (_client, mut server) = connected_with(options, json!({})).await;
+    server.ask("q1", "elicitation/create", form()).await;
+    let item = inbox.first().await;
+    server.ask("q1", "elicitation/create", form()).await;
+    server.ask("p1", "ping", json!({})).await;
+    // The second request was processed before the response to the ping.
+    server.answer("p1").await;
+    assert_eq!(inbox.items().len(), 1);
+    let answer = json!({ "action": "accept", "content": {} });
+    inbox.respond(item.id, raw(answer.clone())).unwrap();
+    assert_eq!(server.answer("q1").await["result"], answer);
+    server.silence(Duration::from_secs(60)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn tasks_result_is_repeated_after_the_end_of_the_task() {
+    let (_inbox, options) = with_inbox();
+    let (client, mut server) = connected_with(options, capabilities()).await;
+    let call = client.call_tool("slow", None);
+    let call = tokio::spawn(async move { call.await.unwrap() });
+    server.make_task("working", 100).await;
+    let look = server.asked("tasks/get").await;
+    server.reply(&look, task("input_required", 100)).await;
+    let lost = server.asked("tasks/result").await;
+    let look = server.asked("tasks/get").await;
+    server.reply(&look, task("completed", 100)).await;
+    let cancelled = server.told("notifications/cancelled").await;
+    assert_eq!(cancelled["params"]["requestId"], lost["id"]);
+    let again = server.asked("tasks/result").await;
+    server.reply(&again, text("done")).await;
+    assert_eq!(said(&call.await.unwrap().outcome().await.unwrap()), "done");
+}

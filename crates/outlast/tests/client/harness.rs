@@ -1,0 +1,183 @@
+//! The harness: a scripted server at the other end of a pipe.
+
+use std::ops::{Deref, DerefMut};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use outlast::client::{Client, ClientOptions, Era, Execution, Target};
+use outlast::engine::{InputKinds, Outcome};
+use outlast::transport::duplex;
+use outlast::wire::Raw;
+use outlast_testkit::mcp::{Line, ScriptedServer};
+use outlast_testkit::within;
+use serde_json::{Value, json};
+use tokio::task::JoinHandle;
+
+/// A scripted server.
+pub(crate) struct Server(ScriptedServer);
+
+/// Options of a legacy client.
+pub(crate) fn options() -> ClientOptions {
+    ClientOptions {
+        era: Era::Legacy,
+        ..ClientOptions::default()
+    }
+}
+
+/// A client and the server it is connected to.
+pub(crate) async fn connected() -> (Client, Server) {
+    connected_with(options(), capabilities()).await
+}
+
+/// A client with a call of the tool `slow` in flight, and its server.
+pub(crate) async fn calling() -> (Client, Server, JoinHandle<Execution>) {
+    let (client, server) = connected().await;
+    let call = client.call_tool("slow", None);
+    let call = tokio::spawn(async move { call.await.unwrap() });
+    (client, server, call)
+}
+
+/// A client with these options, and a server with these capabilities.
+pub(crate) async fn connected_with(
+    options: ClientOptions,
+    capabilities: Value,
+) -> (Client, Server) {
+    let (target, mut servers) = target();
+    let connecting = tokio::spawn(Client::connect(target, options));
+    let mut server = servers.next().await;
+    server.welcome("2025-11-25", capabilities).await;
+    (connecting.await.unwrap().unwrap(), server)
+}
+
+/// A target, and the servers that are connected through it, in order.
+pub(crate) fn target() -> (Target, Servers) {
+    let (tell, told) = tokio::sync::mpsc::unbounded_channel();
+    let target = Target::other("test", move || {
+        let (line, theirs) = Line::pair();
+        let _ = tell.send(Server(ScriptedServer::new(line)));
+        let (read, write) = tokio::io::split(theirs);
+        Ok(duplex::over(read, write))
+    });
+    (target, Servers(told))
+}
+
+pub(crate) struct Servers(tokio::sync::mpsc::UnboundedReceiver<Server>);
+
+impl Servers {
+    pub(crate) async fn next(&mut self) -> Server {
+        let connected = within("a connection", self.0.recv()).await;
+        connected.expect("a client connects")
+    }
+}
+
+/// The capabilities of a server with all V1 task features.
+pub(crate) fn capabilities() -> Value {
+    json!({ "tools": {}, "tasks": { "list": {}, "cancel": {}, "requests": { "tools": { "call": {} } } } })
+}
+
+impl Server {
+    /// Responds to the list request, and then to the call with a task.
+    pub(crate) async fn make_task(&mut self, status: &str, interval: u64) -> Value {
+        self.list(&[("slow", "optional")]).await;
+        let call = self.asked("tools/call").await;
+        self.reply(&call, json!({ "task": task(status, interval) }))
+            .await;
+        call
+    }
+
+    /// The response to a request of the server.
+    pub(crate) async fn answer(&mut self, id: &str) -> Value {
+        self.answer_to(&id.into()).await
+    }
+
+    /// Sends a request to the client.
+    pub(crate) async fn ask(&mut self, id: &str, method: &str, params: Value) {
+        self.request(&id.into(), method, params).await;
+    }
+
+    /// Checks that no message arrives for `time` and none is unread.
+    pub(crate) async fn silence(&mut self, time: Duration) {
+        assert_eq!(self.early(), None);
+        self.0.silence(time).await;
+    }
+}
+
+impl Deref for Server {
+    type Target = ScriptedServer;
+
+    fn deref(&self) -> &ScriptedServer {
+        &self.0
+    }
+}
+
+impl DerefMut for Server {
+    fn deref_mut(&mut self) -> &mut ScriptedServer {
+        &mut self.0
+    }
+}
+
+/// Synchronizes both sides: all earlier messages are processed.
+pub(crate) trait Synchronize {
+    async fn synchronize(&self, server: &mut Server);
+}
+
+impl Synchronize for Client {
+    async fn synchronize(&self, server: &mut Server) {
+        let client = self.clone();
+        let pinging = tokio::spawn(async move { client.ping().await });
+        let ping = server.asked("ping").await;
+        server.reply(&ping, json!({})).await;
+        pinging.await.unwrap().unwrap();
+    }
+}
+
+/// A task as the server reports it.
+pub(crate) fn task(status: &str, interval: u64) -> Value {
+    json!({
+        "taskId": "t1",
+        "status": status,
+        "createdAt": "2026-01-10T08:00:00Z",
+        "lastUpdatedAt": "2026-01-10T08:00:00Z",
+        "ttl": 60_000,
+        "pollInterval": interval,
+    })
+}
+
+/// A tool result with one text.
+pub(crate) fn text(text: &str) -> Value {
+    json!({ "content": [{ "type": "text", "text": text }] })
+}
+
+/// The text of a result.
+pub(crate) fn said(outcome: &Outcome) -> String {
+    match outcome {
+        Outcome::Result(body) => outlast::wire::tool::first_text(body.borrow()).unwrap_or_default(),
+        other => panic!("{other:?} is no result"),
+    }
+}
+
+pub(crate) fn raw(value: Value) -> Raw {
+    Raw::encode(&value).unwrap()
+}
+
+/// An inbox for all input kinds, and options that use it.
+pub(crate) fn with_inbox() -> (outlast::client::Inbox, ClientOptions) {
+    let inbox = outlast::client::Inbox::new(InputKinds::all());
+    let options = ClientOptions {
+        handler: Arc::new(inbox.clone()),
+        ..options()
+    };
+    (inbox, options)
+}
+
+/// Collects the arguments of a callback.
+pub(crate) fn collector() -> (
+    Arc<Mutex<Vec<String>>>,
+    impl Fn(&str) + Send + Sync + 'static,
+) {
+    let heard = Arc::new(Mutex::new(Vec::new()));
+    let tell = heard.clone();
+    (heard, move |line: &str| {
+        tell.lock().unwrap().push(line.to_owned());
+    })
+}

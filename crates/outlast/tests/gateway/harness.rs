@@ -1,0 +1,305 @@
+//! The harness: our own server as the upstream, and the gateway in front of it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use outlast::client::{Era, Target};
+use outlast::engine::{Engine, InputKind, MemoryStore, Policy, Scope, Store, TaskId};
+use outlast::gateway::{Settings, ToolSettings, Upstream};
+use outlast::prompts::{Prompt, Prompts};
+use outlast::resources::{Resource, Resources};
+use outlast::server::{McpServer, RUNNER, ServerInfo};
+use outlast::tools::{Hints, ToolFailure};
+use outlast::transport::http::{self, HttpOptions, HttpServer};
+use outlast::transport::http_client::HttpClientOptions;
+use outlast::{LocalServer, TaskSupport, Tool, Tools, text};
+use outlast_testkit::within;
+use serde_json::{Value, json};
+
+use crate::cell::Server;
+use crate::gate::Gate;
+
+/// A server, the gateway in front of it, and the gate of the server's tools.
+pub(crate) struct Harness {
+    /// The gateway.
+    pub(crate) front: Arc<McpServer>,
+    /// The server itself.
+    pub(crate) direct: Arc<McpServer>,
+    /// The gate of its tools.
+    pub(crate) gate: Arc<Gate>,
+    /// The resources of the server.
+    pub(crate) resources: Resources,
+}
+
+/// Options of a harness.
+pub(crate) struct HarnessOptions {
+    /// The gateway's settings for the server.
+    pub(crate) settings: Settings,
+    /// The policy of the server.
+    pub(crate) behind: Policy,
+    /// The policy of the gateway.
+    pub(crate) policy: Policy,
+    /// The transport from the gateway to the server.
+    pub(crate) way: fn(Arc<McpServer>) -> Target,
+}
+
+impl Default for HarnessOptions {
+    fn default() -> Self {
+        Self {
+            settings: quick(),
+            behind: Policy::default(),
+            policy: outlast::gateway::policy(),
+            way: Target::in_process,
+        }
+    }
+}
+
+impl Harness {
+    pub(crate) async fn new(server: Server) -> Self {
+        Self::with(server, quick()).await
+    }
+
+    pub(crate) async fn with(server: Server, settings: Settings) -> Self {
+        let plan = HarnessOptions {
+            settings,
+            ..HarnessOptions::default()
+        };
+        Self::with_options(server, plan).await
+    }
+
+    pub(crate) async fn with_options(server: Server, plan: HarnessOptions) -> Self {
+        let gate = Gate::new();
+        let note = Resource::new("note:one", "one", || async move {
+            Ok(outlast::resources::Contents::text("a note"))
+        });
+        let resources = Resources::new().with(note);
+        let (_, direct) = served(tools(server, &gate), plan.behind, resources.clone()).await;
+        let settings = Settings {
+            era: server.era(),
+            ..plan.settings
+        };
+        let upstream = Upstream::new("behind", (plan.way)(direct.clone()), settings);
+        let (_, front) = gateway_with_policy(plan.policy, upstream).await;
+        Self {
+            front,
+            direct,
+            gate,
+            resources,
+        }
+    }
+
+    /// A harness whose server listens on HTTP until the returned `HttpServer` is dropped.
+    pub(crate) async fn over_http(server: Server) -> (Self, HttpServer) {
+        let harness = Self::new(server).await;
+        let listening = http::serve(harness.direct.clone(), HttpOptions::default());
+        let listening = listening.await.unwrap();
+        let target = Target::http(HttpClientOptions::new(listening.url()));
+        let settings = Settings {
+            era: server.era(),
+            ..quick()
+        };
+        let (_, front) = gateway(Upstream::new("behind", target, settings)).await;
+        (Self { front, ..harness }, listening)
+    }
+
+    /// Waits until `calls` calls wait at the gate.
+    pub(crate) async fn until_waiting(&self, calls: usize) {
+        self.gate.until_waiting(calls).await;
+    }
+}
+
+/// The gateway in front of `upstream`.
+pub(crate) async fn gateway(upstream: Upstream) -> (Engine, Arc<McpServer>) {
+    // The policy of `outlast serve`.
+    gateway_with_policy(outlast::gateway::policy(), upstream).await
+}
+
+/// The gateway in front of `upstream`, with `policy`.
+async fn gateway_with_policy(policy: Policy, upstream: Upstream) -> (Engine, Arc<McpServer>) {
+    let outlast = outlast::Outlast::builder().policy(policy);
+    let server = outlast.build().upstream(upstream);
+    server.open().await.unwrap()
+}
+
+/// A gateway on `store` in front of the server at `url`.
+pub(crate) async fn gateway_on_store(
+    url: &str,
+    settings: Settings,
+    store: &Arc<dyn Store>,
+) -> (Engine, Arc<McpServer>) {
+    let target = Target::http(HttpClientOptions::new(url));
+    let outlast = outlast::Outlast::builder().store(store.clone()).build();
+    let server = outlast.upstream(Upstream::new("behind", target, settings));
+    server.open().await.unwrap()
+}
+
+/// Waits until the gateway has stored the upstream's task.
+pub(crate) async fn until_attached(store: &Arc<dyn Store>, task: &str) {
+    let task = task.parse().unwrap();
+    // Not `eventually`: the future of an async closure cannot be spawned.
+    let attached = async {
+        while !is_attached(store, task).await {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    within("the place of a task is stored", attached).await;
+}
+
+async fn is_attached(store: &Arc<dyn Store>, task: TaskId) -> bool {
+    let stored = store.load(&Scope::AnyTask, task).await.unwrap();
+    stored.unwrap().resume_state.is_some()
+}
+
+/// A short grace period, so that waiting calls become tasks, and the era of scripted servers.
+pub(crate) fn quick() -> Settings {
+    Settings {
+        era: Era::Legacy,
+        tool_defaults: ToolSettings {
+            grace: Some(Duration::from_millis(50)),
+            ..ToolSettings::default()
+        },
+        ..Settings::default()
+    }
+}
+
+/// The server itself.
+pub(crate) async fn served(
+    tools: Tools,
+    policy: Policy,
+    resources: Resources,
+) -> (Engine, Arc<McpServer>) {
+    let tools = Arc::new(tools);
+    let builder = Engine::builder(Arc::new(MemoryStore::new()))
+        .policy(policy)
+        .runner(RUNNER, tools.clone());
+    let (engine, _) = builder.open().await.unwrap();
+    let about = ServerInfo {
+        name: "behind".into(),
+        version: "7".into(),
+        instructions: Some("Be kind.".into()),
+    };
+    let prompts = Prompts::new().with(Prompt::new("greet", "says hello", |_| async move {
+        Ok(vec![outlast::prompts::user(outlast::content::text(
+            "hello",
+        ))])
+    }));
+    let own = LocalServer::new(tools, about)
+        .prompts(prompts)
+        .resources(resources);
+    let front = McpServer::with_backend(engine.clone(), Arc::new(own), Vec::new());
+    (engine, front)
+}
+
+/// The tools of the server.
+pub(crate) fn tools(server: Server, gate: &Arc<Gate>) -> Tools {
+    let echo = Tool::new("echo", "says it again", |args, _| async move {
+        Ok(json!({
+            "content": [{ "type": "text", "text": args.text("say")? }],
+            "structuredContent": { "said": 1.5 },
+            "_meta": { "example.org/kept": [1, 2] },
+        }))
+    });
+    let at = gate.clone();
+    let gated = Tool::new("gated", "waits at the gate", move |_, cx| {
+        let gate = at.clone();
+        async move {
+            gate.run();
+            cx.progress(1.0, 2.0);
+            gate.pass().await?;
+            Ok(text("through"))
+        }
+    });
+    let fails = Tool::new(
+        "fails",
+        "fails",
+        |_, _| async move { Err("it failed".into()) },
+    );
+    let broken = Tool::new("broken", "ends in an error", |_, _| async move {
+        Err(ToolFailure::error(-31_999, "it broke"))
+    });
+    let at = gate.clone();
+    let ask = Tool::new("ask", "asks for a name", move |_, cx| {
+        let gate = at.clone();
+        async move {
+            gate.run();
+            let answer = cx.elicit(form("Who?")).await?;
+            Ok(text(said(answer)))
+        }
+    });
+    let first = Tool::new("first", "asks before it begins", |_, cx| async move {
+        let who = cx.request_input_first_as("who", InputKind::ElicitForm, form("Who?"));
+        Ok(text(said(who.await?)))
+    });
+    let two = Tool::new("two", "asks two things at once", |_, cx| async move {
+        let (one, other) = tokio::join!(cx.elicit(form("One?")), cx.elicit(form("Two?")));
+        Ok(text(format!("{} {}", said(one?), said(other?))))
+    });
+    let think = Tool::new("think", "asks a model", |_, cx| async move {
+        let thought = cx.sample(json!({ "messages": [], "maxTokens": 1 })).await;
+        Ok(text(thought.map_or_else(|error| error.to_string(), said)))
+    });
+    let late = Tool::new("late", "asks after a while", |_, cx| async move {
+        tokio::time::sleep(Duration::from_secs(3)).await;
+        let answer = cx.elicit(form("Still there?")).await?;
+        Ok(text(said(answer)))
+    });
+    let roots = Tool::new("roots", "asks for folders", |_, cx| async move {
+        Ok(text(said(cx.roots().await?)))
+    });
+    let all = [
+        echo, gated, fails, broken, ask, first, two, late, think, roots,
+    ];
+    let support = if server.has_tasks() {
+        TaskSupport::Optional
+    } else {
+        TaskSupport::Forbidden
+    };
+    let mut tools = all
+        .map(|tool| tool.task(support))
+        .into_iter()
+        .fold(Tools::new(), Tools::with);
+    let at = gate.clone();
+    let reads = Tool::new("reads", "only reads", move |args, _| {
+        let gate = at.clone();
+        async move {
+            gate.run();
+            if args.get("wait").is_some() {
+                gate.pass().await?;
+            }
+            Ok(text("read"))
+        }
+    });
+    tools = tools.with(reads.hints(Hints::READ_ONLY).task(support));
+    if server.has_tasks() {
+        let must = Tool::new("must", "runs only as a task", |_, _| async move {
+            tokio::time::sleep(Duration::from_millis(200)).await;
+            Ok(text("done"))
+        });
+        tools = tools.with(must.task(TaskSupport::Required));
+        let at = gate.clone();
+        let keeps = Tool::new("keeps", "waits at the gate, as a task", move |_, _| {
+            let gate = at.clone();
+            async move {
+                gate.run();
+                gate.pass().await?;
+                Ok(text("through"))
+            }
+        });
+        tools = tools.with(keeps.task(TaskSupport::Required));
+    }
+    tools
+}
+
+/// A response without the id of its task (V1-INPUT-9).
+fn said(mut answer: Value) -> String {
+    answer.as_object_mut().unwrap().remove("_meta");
+    answer.to_string()
+}
+
+fn form(message: &str) -> Value {
+    json!({
+        "mode": "form",
+        "message": message,
+        "requestedSchema": { "type": "object", "properties": { "name": { "type": "string" } } },
+    })
+}

@@ -1,0 +1,311 @@
+//! Every kind of client with every kind of server: each cell of bridge §3, with the events of
+//! bridge §17.
+
+use outlast_testkit::mcp::caller::{Answers, Ending, KINDS, Kind, accepting, declining};
+use serde_json::{Value, json};
+
+use crate::caller::connect;
+use crate::cell::{SERVERS, Server};
+use crate::harness::Harness;
+
+/// An event, the tool that causes it, and the responses of the caller.
+const EVENTS: [(&str, &str, Answers); 11] = [
+    ("completed", "echo", accepting),
+    ("tool error", "fails", accepting),
+    ("protocol error", "broken", accepting),
+    ("one input", "ask", accepting),
+    ("input before the work", "first", accepting),
+    ("two parallel inputs", "two", accepting),
+    ("input after a while", "late", accepting),
+    ("input refused", "ask", declining),
+    ("sampling", "think", accepting),
+    ("roots", "roots", accepting),
+    ("read-only", "reads", accepting),
+];
+
+#[tokio::test(start_paused = true)]
+async fn the_result_through_the_gateway_is_the_direct_one_in_every_cell() {
+    // BR-RES-2, BR-GEN-6, BR-CREATE-1, BR-CREATE-2, BR-CREATE-4, BR-CREATE-5, BD-2, BR-IN-7, bridge
+    // §8: a, b → i … iv.
+    for server in SERVERS {
+        let harness = Harness::new(server).await;
+        for (event, tool, answers) in EVENTS {
+            let mut direct = connect(Kind::PlainLegacy, &harness.direct).await;
+            direct.answers = answers;
+            let expected = direct.call(tool, json!({ "say": "x" })).await;
+            for kind in KINDS {
+                let mut caller = connect(kind, &harness.front).await;
+                caller.answers = answers;
+                let ended = caller.call(tool, json!({ "say": "x" })).await;
+                assert_eq!(ended, expected, "{kind:?} → {server:?}: {event}");
+            }
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_slow_call_ends_with_its_result_in_every_cell() {
+    // Bridge §17: slow upstream.
+    for server in SERVERS {
+        for kind in KINDS {
+            let harness = Harness::new(server).await;
+            let mut caller = connect(kind, &harness.front).await;
+            let gate = harness.gate.clone();
+            tokio::spawn(async move {
+                tokio::time::sleep(std::time::Duration::from_secs(7)).await;
+                gate.add_permits(1);
+            });
+            let ended = caller.call("gated", json!({})).await;
+            let Ending::Result(result) = ended else {
+                panic!("{kind:?} → {server:?}: {ended:?}");
+            };
+            assert_eq!(result["content"][0]["text"], "through");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cancellation_stops_the_call_at_the_server_in_every_cell() {
+    // BR-CAN-1, BR-CAN-4, BR-CAN-6, BR-CAN-7, BR-CAN-9.
+    for server in SERVERS {
+        for kind in KINDS {
+            let harness = Harness::new(server).await;
+            let mut caller = connect(kind, &harness.front).await;
+            let mut params = json!({ "name": "gated" });
+            if kind == Kind::V1 {
+                params["task"] = json!({});
+            }
+            let id = caller.send("tools/call", params).await;
+            harness.until_waiting(1).await;
+            caller.cancel(id).await;
+            harness.until_waiting(0).await;
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_task_only_tool_is_callable_by_every_client() {
+    // BR-CREATE-7, BD-3, BD-13: the gateway drives the task for clients without tasks.
+    for server in [Server::V1, Server::V2] {
+        let harness = Harness::new(server).await;
+        for kind in KINDS {
+            let mut caller = connect(kind, &harness.front).await;
+            let Ending::Result(result) = caller.call("must", json!({})).await else {
+                panic!("{kind:?} → {server:?}");
+            };
+            assert_eq!(result["content"][0]["text"], "done", "{kind:?}");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_gateway_declares_and_lists_its_own_task_support() {
+    // BR-NEG-3, BR-NEG-4, BR-NEG-9, BR-NEG-10, BR-LIST-1, BR-LIST-2, BR-LIST-3, BR-LIST-4.
+    for server in SERVERS {
+        let harness = Harness::new(server).await;
+        for kind in KINDS {
+            let mut caller = connect(kind, &harness.front).await;
+            let can = caller.about["capabilities"].clone();
+            let cell = format!("{kind:?} → {server:?}: {can}");
+            let v1 = can.get("tasks").is_some();
+            let v2 = can["extensions"]
+                .get("io.modelcontextprotocol/tasks")
+                .is_some();
+            let modern = matches!(kind, Kind::PlainModern | Kind::V2);
+            assert_eq!((v1, v2), (kind == Kind::V1, modern), "{cell}");
+            assert_eq!(caller.about["instructions"], "Be kind.", "{cell}");
+            let listed = caller.request("tools/list", json!({})).await;
+            let tools = listed["result"]["tools"].as_array().unwrap();
+            let helper = |tool: &&Value| tool["name"].as_str().unwrap().starts_with("task_");
+            let helpers = tools.iter().filter(helper).count();
+            let without_tasks = matches!(kind, Kind::PlainLegacy | Kind::PlainModern);
+            assert_eq!(helpers, if without_tasks { 3 } else { 0 }, "{cell}");
+            for tool in tools {
+                let support = &tool["execution"]["taskSupport"];
+                let expected = match kind {
+                    Kind::V1 => json!("optional"),
+                    _ => Value::Null,
+                };
+                assert_eq!(*support, expected, "{cell}: {tool}");
+            }
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn progress_is_forwarded_or_becomes_the_status_message() {
+    // BR-PG-1, BR-PG-2, BR-PG-3.
+    for server in SERVERS {
+        for kind in KINDS {
+            let harness = Harness::new(server).await;
+            let mut caller = connect(kind, &harness.front).await;
+            let params = json!({ "name": "gated", "_meta": { "progressToken": "mine" } });
+            let (cell, gate) = (format!("{kind:?} → {server:?}"), harness.gate.clone());
+            if kind == Kind::V2 {
+                let begun = caller.begin(params).await;
+                let task = json!({ "taskId": begun["result"]["taskId"] });
+                let got = caller.request("tasks/get", task).await;
+                assert_eq!(got["result"]["statusMessage"], "1 of 2", "{cell}");
+                continue;
+            }
+            let mut called = params.clone();
+            if kind == Kind::V1 {
+                called["task"] = json!({});
+            }
+            let id = caller.send("tools/call", called).await;
+            let told = caller.until_told("notifications/progress").await;
+            assert_eq!(told["params"]["progressToken"], "mine", "{cell}");
+            assert_eq!(told["params"]["progress"], 1.0, "{cell}");
+            gate.add_permits(1);
+            let answer = caller.answer_to(id).await;
+            let ended = caller.finish(params, answer).await;
+            assert!(matches!(ended, Ending::Result(_)), "{cell}: {ended:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_result_over_http_is_the_direct_one() {
+    // Bridge §17: the upstream over HTTP. Concurrent callers share a connection, and each gets its
+    // own input requests.
+    for server in SERVERS {
+        let (harness, _listening) = Harness::over_http(server).await;
+        for (event, tool, answers) in EVENTS.into_iter().filter(|(_, tool, _)| *tool != "late") {
+            let mut direct = connect(Kind::PlainLegacy, &harness.direct).await;
+            direct.answers = answers;
+            let expected = direct.call(tool, json!({ "say": "x" })).await;
+            let calls = KINDS.map(|kind| {
+                let front = harness.front.clone();
+                tokio::spawn(async move {
+                    let mut caller = connect(kind, &front).await;
+                    caller.answers = answers;
+                    (kind, caller.call(tool, json!({ "say": "x" })).await)
+                })
+            });
+            for call in calls {
+                let (kind, ended) = call.await.unwrap();
+                assert_eq!(ended, expected, "{kind:?} → {server:?}: {event}");
+            }
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_beyond_its_time_limit_is_cancelled_at_the_server() {
+    for kind in KINDS {
+        let mut settings = crate::harness::quick();
+        settings.tool_defaults.timeout = Some(std::time::Duration::from_secs(20));
+        let harness = Harness::with(Server::V1, settings).await;
+        let mut caller = connect(kind, &harness.front).await;
+        let ended = caller.call("gated", json!({})).await;
+        let Ending::Error(-32603, why) = ended else {
+            panic!("{kind:?}: {ended:?}");
+        };
+        assert!(why.contains("timeoutMs"), "{why}");
+        harness.until_waiting(0).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn calls_beyond_the_concurrency_limit_wait() {
+    let mut settings = crate::harness::quick();
+    settings.concurrency = Some(1);
+    let harness = Harness::with(Server::PlainLegacy, settings).await;
+    let mut caller = connect(Kind::V1, &harness.front).await;
+    let begin = json!({ "name": "gated", "task": {} });
+    let first = caller.request("tools/call", begin.clone()).await;
+    let second = caller.request("tools/call", begin).await;
+    harness.until_waiting(1).await;
+    tokio::time::sleep(std::time::Duration::from_secs(60)).await;
+    harness.until_waiting(1).await;
+    // A queued call is `working`.
+    let id = json!({ "taskId": second["result"]["task"]["taskId"] });
+    let got = caller.request("tasks/get", id).await;
+    assert_eq!(got["result"]["status"], "working");
+    harness.gate.add_permits(2);
+    for begun in [first, second] {
+        let ended = caller.finish(json!({}), begun).await;
+        assert!(matches!(ended, Ending::Result(_)), "{ended:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn input_requests_before_the_work_pass_with_their_keys() {
+    // Bridge §8: c → iii, and V2 / V2 of §14.
+    for server in [Server::PlainModern, Server::V2] {
+        let harness = Harness::new(server).await;
+        for kind in [Kind::PlainModern, Kind::V2] {
+            let mut caller = connect(kind, &harness.front).await;
+            let params = json!({ "name": "first" });
+            let asked = caller.begin(params.clone()).await;
+            let result = &asked["result"];
+            assert_eq!(
+                result["resultType"], "input_required",
+                "{kind:?} → {server:?}"
+            );
+            assert_eq!(result["inputRequests"]["who"]["params"]["message"], "Who?");
+            let ended = caller.finish(params, asked).await;
+            assert!(
+                matches!(ended, Ending::Result(_)),
+                "{kind:?} → {server:?}: {ended:?}"
+            );
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_published_matrix_matches_the_results() {
+    let mut rows = String::new();
+    for kind in KINDS {
+        for server in SERVERS {
+            let pipe = Harness::new(server).await;
+            let (http, _listening) = Harness::over_http(server).await;
+            let (on_a_pipe, at_a_url) = (
+                count_equal_outcomes(kind, &pipe).await,
+                count_equal_outcomes(kind, &http).await,
+            );
+            let row = format!(
+                "| {} | {} | {on_a_pipe} | {at_a_url} |\n",
+                kind.word(),
+                server.word()
+            );
+            rows.push_str(&row);
+        }
+    }
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/interop.md");
+    let text = std::fs::read_to_string(file).unwrap();
+    let (before, rest) = text.split_once(TABLE_HEAD).unwrap();
+    // The table ends with an empty line.
+    let (published, after) = rest.split_once("\n\n").unwrap();
+    let rows = rows.trim_end();
+    if std::env::var_os("OUTLAST_WRITE_DOCS").is_some() {
+        std::fs::write(file, format!("{before}{TABLE_HEAD}{rows}\n\n{after}")).unwrap();
+    }
+    assert_eq!(
+        published, rows,
+        "OUTLAST_WRITE_DOCS=1 writes what is true now"
+    );
+    assert_eq!(
+        rows.matches("10 of 10").count(),
+        KINDS.len() * SERVERS.len() * 2
+    );
+}
+
+/// How many events have the same outcome as without the gateway.
+async fn count_equal_outcomes(kind: Kind, harness: &Harness) -> String {
+    let events = EVENTS.into_iter().filter(|(_, tool, _)| *tool != "late");
+    let (mut same, mut all) = (0, 0);
+    for (_, tool, answers) in events {
+        let mut direct = connect(Kind::PlainLegacy, &harness.direct).await;
+        let mut through = connect(kind, &harness.front).await;
+        (direct.answers, through.answers) = (answers, answers);
+        let arguments = json!({ "say": "x" });
+        let expected = direct.call(tool, arguments.clone()).await;
+        all += 1;
+        same += usize::from(through.call(tool, arguments).await == expected);
+    }
+    format!("{same} of {all}")
+}
+
+/// The text before the rows of the table in the document.
+const TABLE_HEAD: &str = "|---|---|---|---|\n";

@@ -1,0 +1,276 @@
+//! A server and the gateway in front of it. Each can crash and restart.
+
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use outlast::client::Target;
+use outlast::engine::{Engine, MemoryStore, Policy, Store};
+use outlast::gateway::{Settings, Upstream};
+use outlast::resources::Resources;
+use outlast::server::McpServer;
+use outlast::transport::http::{self, HttpOptions, HttpServer};
+use outlast::transport::http_client::{self, HttpClientOptions};
+use outlast::transport::link::{Link, TransportError};
+use outlast::transport::{duplex, stdio};
+use outlast_testkit::mcp::caller::Caller;
+use outlast_testkit::mcp::entrance::{Entrance, Way};
+use outlast_testkit::within;
+use tokio::io::BufReader;
+use tokio::net::TcpStream;
+use tokio::task::JoinHandle;
+
+use crate::caller::pipe;
+use crate::cell::{Cell, Server};
+use crate::events::without_notifications;
+use crate::gate::Gate;
+use crate::harness::{quick, served, tools, until_attached};
+
+/// Options of a deployment.
+pub(super) struct DeploymentOptions {
+    /// The gateway's settings for the server.
+    pub(super) settings: Settings,
+    /// The policy of the server.
+    pub(super) behind: Policy,
+    /// Whether notifications of the server are lost.
+    pub(super) lossy: bool,
+}
+
+impl Default for DeploymentOptions {
+    fn default() -> Self {
+        Self {
+            settings: quick(),
+            behind: Policy::default(),
+            lossy: false,
+        }
+    }
+}
+
+pub(super) struct Deployment {
+    pub(super) cell: Cell,
+    pub(super) gate: Arc<Gate>,
+    pub(super) entrance: Entrance,
+    behind: ServerSide,
+    target: Target,
+    settings: Settings,
+    store: Arc<dyn Store>,
+    engine: Engine,
+    /// The HTTP listener for clients.
+    before: Option<HttpServer>,
+}
+
+impl Deployment {
+    pub(super) async fn new(cell: Cell) -> Self {
+        Self::with_options(cell, DeploymentOptions::default()).await
+    }
+
+    pub(super) async fn with_options(cell: Cell, plan: DeploymentOptions) -> Self {
+        let gate = Gate::new();
+        let behind = ServerSide::new(cell, plan.behind, &gate).await;
+        let target = behind.target(plan.lossy);
+        let settings = Settings {
+            era: cell.server.era(),
+            ..plan.settings
+        };
+        let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+        let (engine, front) = gateway(&target, &settings, &store).await;
+        let (before, entrance) = match cell.front {
+            Way::Pipe => (None, pipe(&front)),
+            Way::Http => {
+                let before = listen(&front, FREE_PORT.parse().unwrap()).await;
+                let authority = before.local_addr().to_string();
+                let token = None;
+                (Some(before), Entrance::Http { authority, token })
+            }
+        };
+        Self {
+            cell,
+            gate,
+            entrance,
+            behind,
+            target,
+            settings,
+            store,
+            engine,
+            before,
+        }
+    }
+
+    pub(super) async fn caller(&self) -> Caller {
+        Caller::enter(self.cell.client, &self.entrance).await
+    }
+
+    /// The server itself, without the gateway.
+    pub(super) fn direct(&self) -> Arc<McpServer> {
+        self.behind.lines.lock().unwrap().front.clone().unwrap()
+    }
+
+    /// Waits until the gateway has stored the server's task.
+    pub(super) async fn until_attached(&self, task: &str) {
+        until_attached(&self.store, task).await;
+    }
+
+    /// Crashes the server and starts another at the same address.
+    pub(super) async fn crash_server(&mut self) {
+        self.behind.crash().await;
+    }
+
+    /// Stops the gateway and starts another at the same address with the same store.
+    pub(super) async fn restart_gateway(&mut self) {
+        let address = self.before.take().map(|before| before.local_addr());
+        self.engine.clone().shutdown(Duration::ZERO).await.unwrap();
+        let (engine, front) = gateway(&self.target, &self.settings, &self.store).await;
+        self.engine = engine;
+        match address {
+            Some(address) => self.before = Some(listen(&front, address).await),
+            None => self.entrance = pipe(&front),
+        }
+    }
+}
+
+/// The server and its transport.
+struct ServerSide {
+    server: Server,
+    policy: Policy,
+    gate: Arc<Gate>,
+    engine: Engine,
+    lines: Arc<Mutex<ServedPipes>>,
+    listening: Option<HttpServer>,
+}
+
+/// The server behind the pipes, unless it is down, and the tasks that serve the pipes.
+struct ServedPipes {
+    front: Option<Arc<McpServer>>,
+    open: Vec<JoinHandle<()>>,
+}
+
+impl ServerSide {
+    async fn new(cell: Cell, policy: Policy, gate: &Arc<Gate>) -> Self {
+        let server = cell.server;
+        let begun = served(tools(server, gate), policy.clone(), Resources::new());
+        let (engine, front) = begun.await;
+        let listening = match cell.back {
+            Way::Pipe => None,
+            Way::Http => Some(listen(&front, FREE_PORT.parse().unwrap()).await),
+        };
+        let open = Vec::new();
+        Self {
+            server,
+            policy,
+            gate: gate.clone(),
+            engine,
+            lines: Arc::new(Mutex::new(ServedPipes {
+                front: Some(front),
+                open,
+            })),
+            listening,
+        }
+    }
+
+    fn target(&self, lossy: bool) -> Target {
+        if let Some(listening) = &self.listening {
+            let options = HttpClientOptions::new(listening.url());
+            if lossy {
+                let url = options.url.clone();
+                return Target::other(url, move || {
+                    http_client::connect(&options).map(without_notifications)
+                });
+            }
+            return Target::http(options);
+        }
+        let lines = self.lines.clone();
+        Target::other("behind", move || {
+            let link = lines.lock().unwrap().open();
+            link.map(|link| {
+                if lossy {
+                    without_notifications(link)
+                } else {
+                    link
+                }
+            })
+        })
+    }
+
+    async fn crash(&mut self) {
+        let listening = self.listening.take();
+        let address = listening.map(|listening| listening.local_addr());
+        // Messages that the shutdown causes are not delivered.
+        if let Some(address) = address {
+            let gone = async {
+                while TcpStream::connect(address).await.is_ok() {
+                    tokio::time::sleep(Duration::from_millis(5)).await;
+                }
+            };
+            within("the end of the server", gone).await;
+        }
+        let open = self.lines.lock().unwrap().cut();
+        for line in open {
+            line.abort();
+            let _ = line.await;
+        }
+        self.engine.clone().shutdown(Duration::ZERO).await.unwrap();
+        self.gate.until_waiting(0).await;
+        let begun = served(
+            tools(self.server, &self.gate),
+            self.policy.clone(),
+            Resources::new(),
+        );
+        let (engine, front) = begun.await;
+        self.engine = engine;
+        self.lines.lock().unwrap().front = Some(front.clone());
+        if let Some(address) = address {
+            self.listening = Some(listen(&front, address).await);
+        }
+    }
+}
+
+impl ServedPipes {
+    fn open(&mut self) -> Result<Link, TransportError> {
+        let down = || TransportError::Unreachable("it is down".into());
+        let front = self.front.clone().ok_or_else(down)?;
+        let (ours, theirs) = tokio::io::duplex(1 << 16);
+        let (read, write) = tokio::io::split(theirs);
+        self.open.push(tokio::spawn(async move {
+            let _ = stdio::serve_on(front, BufReader::new(read), write).await;
+        }));
+        let (read, write) = tokio::io::split(ours);
+        Ok(duplex::over(read, write))
+    }
+
+    /// Stops the server and returns the tasks that serve its pipes.
+    fn cut(&mut self) -> Vec<JoinHandle<()>> {
+        self.front = None;
+        std::mem::take(&mut self.open)
+    }
+}
+
+async fn gateway(
+    target: &Target,
+    settings: &Settings,
+    store: &Arc<dyn Store>,
+) -> (Engine, Arc<McpServer>) {
+    let upstream = Upstream::new("behind", target.clone(), settings.clone());
+    let outlast = outlast::Outlast::builder()
+        .policy(outlast::gateway::policy())
+        .store(store.clone());
+    outlast.build().upstream(upstream).open().await.unwrap()
+}
+
+/// Listens on `bind` as soon as the previous listener is closed.
+async fn listen(front: &Arc<McpServer>, bind: SocketAddr) -> HttpServer {
+    let mut patience = 500;
+    loop {
+        let options = HttpOptions {
+            bind,
+            ..HttpOptions::default()
+        };
+        match http::serve(front.clone(), options).await {
+            Ok(listening) => return listening,
+            Err(error) => assert!(patience > 0, "{error}"),
+        }
+        patience -= 1;
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
+const FREE_PORT: &str = "127.0.0.1:0";

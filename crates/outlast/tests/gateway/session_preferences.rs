@@ -1,0 +1,71 @@
+//! Session preferences after a restart of the gateway.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use outlast::Outlast;
+use outlast::engine::{MemoryStore, Store};
+use outlast::gateway::Upstream;
+use outlast::transport::http::{self, HttpOptions};
+use outlast_testkit::mcp::caller::{Caller, Kind};
+use outlast_testkit::mcp::entrance::Entrance;
+use serde_json::json;
+
+use crate::harness::quick;
+use crate::scripted;
+
+#[tokio::test]
+async fn session_preferences_are_restored_after_a_gateway_restart() {
+    // Bridge §14.1: `resources/subscribe`, `logging/setLevel`.
+    let (target, mut servers) = scripted::target();
+    let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+    let open = || {
+        let outlast = Outlast::builder().store(store.clone()).build();
+        outlast
+            .upstream(Upstream::new("played", target.clone(), quick()))
+            .open()
+    };
+    let can = json!({ "resources": { "subscribe": true }, "logging": {} });
+    let (engine, front) = open().await.unwrap();
+    let server = http::serve(front, HttpOptions::default()).await.unwrap();
+    let address = server.local_addr();
+    let entrance = Entrance::Http {
+        authority: address.to_string(),
+        token: None,
+    };
+    let entering = tokio::spawn(async move { Caller::enter(Kind::V1, &entrance).await });
+    let mut scripted_gateway = servers.next().await;
+    scripted_gateway.welcome("2025-11-25", can.clone()).await;
+    let mut caller = entering.await.unwrap();
+    let said = [
+        ("logging/setLevel", "level", "error"),
+        ("resources/subscribe", "uri", "a:b"),
+    ];
+    for (method, name, value) in said {
+        let id = caller.send(method, json!({ name: value })).await;
+        let asked = scripted_gateway.asked(method).await;
+        scripted_gateway.reply(&asked, json!({})).await;
+        caller.answer_to(id).await;
+    }
+    server.shutdown().await;
+    drop(scripted_gateway);
+    engine.shutdown(Duration::ZERO).await.unwrap();
+
+    let (engine, front) = open().await.unwrap();
+    let options = HttpOptions {
+        bind: address,
+        ..HttpOptions::default()
+    };
+    let server = http::serve(front, options).await.unwrap();
+    // A request with the session id restores the session.
+    caller.request("ping", json!({})).await;
+    let mut scripted_gateway = servers.next().await;
+    scripted_gateway.welcome("2025-11-25", can).await;
+    for (method, name, value) in said {
+        let asked = scripted_gateway.asked(method).await;
+        assert_eq!(asked["params"][name], value);
+        scripted_gateway.reply(&asked, json!({})).await;
+    }
+    server.shutdown().await;
+    engine.shutdown(Duration::ZERO).await.unwrap();
+}

@@ -1,0 +1,175 @@
+//! The harness: a server with the test handler, and scripted clients on a pipe.
+
+use std::ops::{Deref, DerefMut};
+use std::sync::Arc;
+
+use outlast::engine::{Engine, Store};
+use outlast::rmcp::RmcpServer;
+use outlast::server::McpServer;
+use outlast::transport::stdio;
+use outlast::{Outlast, TaskSupport};
+use outlast_testkit::mcp::{Line, LineClient, check_v1};
+use outlast_testkit::within;
+use serde_json::{Value, json};
+
+use crate::test_handler::{HandlerControl, Reports};
+
+/// A running server.
+pub(crate) struct Harness {
+    pub(crate) engine: Engine,
+    pub(crate) front: Arc<McpServer>,
+    pub(crate) control: Arc<HandlerControl>,
+    pub(crate) told: Reports,
+}
+
+/// A client on a pipe.
+pub(crate) struct Client(LineClient);
+
+/// The test handler. All its tools except `echo` can run as tasks.
+pub(crate) fn test_handler(outlast: &Outlast, control: &Arc<HandlerControl>) -> RmcpServer {
+    let control = control.clone();
+    let server = outlast.rmcp(move || control.test_handler());
+    let tools = [
+        "gated",
+        "boom",
+        "flagged",
+        "steps",
+        "elicit",
+        "elicit apart",
+        "sample and roots",
+        "listens",
+        "deaf",
+        "shout",
+        "caller",
+    ];
+    tools.into_iter().fold(server, |server, tool| {
+        server.task(tool, TaskSupport::Optional)
+    })
+}
+
+impl Harness {
+    pub(crate) async fn new() -> Self {
+        Self::of(Outlast::builder().build()).await
+    }
+
+    pub(crate) async fn on(store: Arc<dyn Store>) -> Self {
+        Self::of(Outlast::builder().store(store).build()).await
+    }
+
+    async fn of(outlast: Outlast) -> Self {
+        let (control, told) = HandlerControl::new();
+        let server = test_handler(&outlast, &control).server();
+        let (engine, front) = server.open().await.unwrap();
+        Self {
+            engine,
+            front,
+            control,
+            told,
+        }
+    }
+
+    /// An initialized client of 2025-11-25 that supports all input requests.
+    pub(crate) async fn client(&self) -> Client {
+        let mut client = Client::connect(self.front.clone());
+        let all = json!({ "elicitation": {}, "sampling": {}, "roots": {}, "tasks": {} });
+        client.initialize_legacy(all).await;
+        client
+    }
+
+    /// Waits until a handler reports `wanted`.
+    pub(crate) async fn wait_for_report(&mut self, wanted: &str) {
+        loop {
+            let told = within(wanted, self.told.recv()).await;
+            if told.as_deref() == Some(wanted) {
+                return;
+            }
+        }
+    }
+}
+
+impl Client {
+    pub(crate) fn connect(front: Arc<McpServer>) -> Self {
+        let line = Line::served(|read, write| stdio::serve_on(front, read, write));
+        Self(LineClient::new(line, check))
+    }
+
+    pub(crate) async fn initialize_legacy(&mut self, capabilities: Value) -> Value {
+        self.initialize("2025-11-25", capabilities).await
+    }
+
+    /// A request of 2026-07-28 from a client with tasks and form elicitation, and its response.
+    pub(crate) async fn modern(&mut self, method: &str, mut params: Value) -> Value {
+        params["_meta"] = json!({
+            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+            "io.modelcontextprotocol/clientInfo": { "name": "by-hand", "version": "2" },
+            "io.modelcontextprotocol/clientCapabilities": {
+                "elicitation": { "form": {} },
+                "extensions": { "io.modelcontextprotocol/tasks": {} },
+            },
+        });
+        // The schema here is that of 2025-11-25, so this response is not checked.
+        let id = json!(self.fresh_id());
+        self.request(&id, method, params).await;
+        self.answer_to(id).await
+    }
+
+    /// Calls a tool without a task and returns the text of its result.
+    pub(crate) async fn tool(&mut self, name: &str) -> String {
+        let answer = self.call("tools/call", json!({ "name": name })).await;
+        text(&answer)
+    }
+
+    /// Calls a tool as a task and returns the task.
+    pub(crate) async fn task(&mut self, name: &str) -> String {
+        let params = json!({ "name": name, "task": {}, "_meta": { "progressToken": "p" } });
+        let created = self.call("tools/call", params).await;
+        let task = created["result"]["task"]["taskId"].as_str();
+        task.unwrap_or_else(|| panic!("{created}")).to_owned()
+    }
+
+    pub(crate) async fn result(&mut self, task: &str) -> Value {
+        self.call("tasks/result", json!({ "taskId": task })).await
+    }
+
+    pub(crate) async fn status(&mut self, task: &str) -> String {
+        let answer = self.call("tasks/get", json!({ "taskId": task })).await;
+        answer["result"]["status"]
+            .as_str()
+            .unwrap_or_default()
+            .to_owned()
+    }
+
+    /// Responds to an elicitation with a name.
+    pub(crate) async fn name(&mut self, asked: &Value, name: &str) {
+        let result = json!({ "action": "accept", "content": { "name": name } });
+        self.respond(&asked["id"], result).await;
+    }
+}
+
+/// Validates any message except a modern result.
+fn check(message: &Value, method: Option<&str>) {
+    if method.is_some() || message.get("result").is_none() {
+        check_v1(message, method);
+    }
+}
+
+impl Deref for Client {
+    type Target = LineClient;
+
+    fn deref(&self) -> &LineClient {
+        &self.0
+    }
+}
+
+impl DerefMut for Client {
+    fn deref_mut(&mut self) -> &mut LineClient {
+        &mut self.0
+    }
+}
+
+/// The first text of a result, or the message of an error.
+pub(crate) fn text(answer: &Value) -> String {
+    let text = answer["result"]["content"][0]["text"].as_str();
+    let text = text.or(answer["error"]["message"].as_str());
+    text.unwrap_or_else(|| panic!("{answer}")).to_owned()
+}

@@ -1,0 +1,108 @@
+//! Input requests of a handler: each belongs to the call that sent it.
+
+use serde_json::json;
+
+use crate::harness::{Client, Harness, text};
+
+const RELATED: &str = "io.modelcontextprotocol/related-task";
+
+#[tokio::test(start_paused = true)]
+async fn an_elicitation_belongs_to_the_task_that_sends_it() {
+    // V1-INPUT-1, V1-INPUT-2, V1-INPUT-4.
+    let harness = Harness::new().await;
+    let mut client = harness.client().await;
+    let task = client.task("elicit").await;
+    let asked = client.told("elicitation/create").await;
+    assert_eq!(asked["params"]["_meta"][RELATED]["taskId"], task.as_str());
+    assert_eq!(client.status(&task).await, "input_required");
+    client.name(&asked, "Ada").await;
+    assert_eq!(text(&client.result(&task).await), r#"Some("Ada")"#);
+}
+
+#[tokio::test(start_paused = true)]
+async fn concurrent_calls_get_their_own_input_responses() {
+    let harness = Harness::new().await;
+    let mut client = harness.client().await;
+    let mut tasks = Vec::new();
+    for _ in 0..3 {
+        tasks.push(client.task("elicit").await);
+    }
+    for _ in &tasks {
+        let asked = client.told("elicitation/create").await;
+        let of = asked["params"]["_meta"][RELATED]["taskId"].as_str();
+        let name = of.unwrap().to_owned();
+        client.name(&asked, &name).await;
+    }
+    for task in tasks {
+        assert_eq!(text(&client.result(&task).await), format!("Some({task:?})"));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_task_can_sample_and_list_roots_concurrently() {
+    // V1-INPUT-8.
+    let harness = Harness::new().await;
+    let mut client = harness.client().await;
+    let task = client.task("sample and roots").await;
+    let sample = client.told("sampling/createMessage").await;
+    let roots = client.told("roots/list").await;
+    let said = json!({
+        "role": "assistant", "content": { "type": "text", "text": "x" }, "model": "m",
+    });
+    client.respond(&sample["id"], said).await;
+    client
+        .respond(&roots["id"], json!({ "roots": [{ "uri": "file:///a" }] }))
+        .await;
+    assert_eq!(text(&client.result(&task).await), "m 1");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_without_a_task_can_send_input_requests() {
+    let harness = Harness::new().await;
+    let mut client = harness.client().await;
+    let id = client.send("tools/call", json!({ "name": "elicit" })).await;
+    let asked = client.told("elicitation/create").await;
+    assert_eq!(asked["params"]["_meta"].get(RELATED), None);
+    client.name(&asked, "Ada").await;
+    assert_eq!(text(&client.answer_to(id).await), r#"Some("Ada")"#);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_unmarked_input_request_belongs_to_the_only_call() {
+    let mut harness = Harness::new().await;
+    let mut client = harness.client().await;
+    let task = client.task("elicit apart").await;
+    let asked = client.told("elicitation/create").await;
+    assert_eq!(asked["params"]["_meta"][RELATED]["taskId"], task.as_str());
+    client.name(&asked, "Ada").await;
+    assert_eq!(text(&client.result(&task).await), r#"Some("Ada")"#);
+
+    let other = client.task("gated").await;
+    harness.wait_for_report("at the gate").await;
+    let refused = client.tool("elicit apart").await;
+    assert!(refused.contains("several calls run"), "{refused}");
+    harness.control.gate.add_permits(1);
+    client.result(&other).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_without_the_capability_gets_no_input_request() {
+    // V1-ELIC-2.
+    let harness = Harness::new().await;
+    let mut client = Client::connect(harness.front.clone());
+    client.initialize_legacy(json!({})).await;
+    let said = client.tool("elicit").await;
+    assert!(said.contains("does not support form elicitation"), "{said}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_prompt_can_send_input_requests() {
+    let harness = Harness::new().await;
+    let mut client = harness.client().await;
+    let id = client.send("prompts/get", json!({ "name": "ask" })).await;
+    let asked = client.told("elicitation/create").await;
+    client.name(&asked, "Ada").await;
+    let answer = client.answer_to(id).await;
+    let said = &answer["result"]["messages"][0]["content"]["text"];
+    assert_eq!(said, r#"Greet Some("Ada")"#);
+}
