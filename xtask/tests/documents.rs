@@ -61,17 +61,23 @@ fn every_limit_is_documented() {
 #[test]
 fn the_owner_without_a_token_is_documented() {
     // V1-SEC-5, V1-SEC-6, S2-65.
-    let limits = read("docs/limits.md").replace('\n', " ");
-    for text in [
-        "Without authentication the owner is the session or the local user",
-        "a secret of 128 random bits",
-        "| `default_ttl_ms` | 3,600,000 (1 h) |",
-        "| `max_ttl_ms` | 3,600,000 (1 h) |",
-        "| `quota.owner_open` | 32 |",
+    for (document, text) in [
+        (
+            "docs/gateway.md",
+            "| over HTTP, without a token, legacy era | its session |",
+        ),
+        (
+            "docs/gateway.md",
+            "| over stdio, also with `outlast stdio` | the local user |",
+        ),
+        ("docs/gateway.md", "a secret of 128 random bits"),
+        ("docs/limits.md", "| `default_ttl_ms` | 3,600,000 (1 h) |"),
+        ("docs/limits.md", "| `max_ttl_ms` | 3,600,000 (1 h) |"),
+        ("docs/limits.md", "| `quota.owner_open` | 32 |"),
     ] {
         assert!(
-            limits.contains(text),
-            "docs/limits.md does not contain: {text}"
+            read(document).contains(text),
+            "{document} does not contain: {text}"
         );
     }
 }
