@@ -74,7 +74,7 @@ fn entries(contributing: &str) -> Result<Vec<Entry>, String> {
         let mut cells = row.trim_matches('|').split('|').map(str::trim);
         let words = cells.next().unwrap_or_default();
         let advice = cells.next().unwrap_or_default();
-        // Code spans are the odd parts between backticks.
+        // A split at backticks puts the code spans at the odd indices.
         for span in words.split('`').skip(1).step_by(2) {
             entries.push(Entry {
                 words: span.split_whitespace().map(str::to_lowercase).collect(),
@@ -94,8 +94,8 @@ fn section(contributing: &str) -> Option<&str> {
     Some(after.split("\n## ").next().unwrap_or(after))
 }
 
-/// Files of the repository that people read, relative to its root; only those under `only`, if it
-/// names any.
+/// Returns the paths of the files to check, relative to the root of the repository. If `only` is
+/// not empty, returns only files under these paths.
 fn checked_files(only: &[String]) -> Result<Vec<String>, String> {
     let listed = Command::new("git")
         .args([

@@ -86,8 +86,8 @@ impl SessionsAtUrl {
         }
     }
 
-    /// Records the session that was opened with `declared`: its saved state, if the server keeps
-    /// it, and an unfinished task.
+    /// Stores the session that was opened with `declared`, and adds the task `unfinished` to it. If
+    /// `saved` is `None`, the server has ended the session, and it is removed.
     fn record(
         &mut self,
         declared: DeclaredInput,

@@ -85,7 +85,8 @@ mod scheduled {
         }
     }
 
-    /// Any time may pass between two steps of other tasks, so one yield stands for any duration.
+    /// At a yield the scheduler may run any number of steps of other tasks, so one yield simulates
+    /// a sleep of any length.
     pub(crate) async fn sleep(_: Duration) {
         yield_now().await;
     }
@@ -109,7 +110,8 @@ mod scheduled {
         }
     }
 
-    /// Each access to a shard is a scheduling step: with few shards more interleavings are tried.
+    /// Some operations lock every shard, and each lock is a scheduling step. Two shards keep the
+    /// runs short, so that a test tries more interleavings.
     pub(crate) fn shards() -> usize {
         2
     }

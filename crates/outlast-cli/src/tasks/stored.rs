@@ -1,4 +1,5 @@
-//! Tasks in a store, opened for reading only, also while a server uses it.
+//! Commands that read tasks directly from a store. The store is opened read-only, even while a
+//! server uses it.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -166,8 +167,9 @@ fn find(at: &TaskSource, id: &str) -> Result<(SqliteReader, Task), Failure> {
     Ok((reader, task.ok_or_else(missing)?))
 }
 
-/// Returns the whole id of a task at the gateway on the default store, among the tasks of all
-/// owners. An id that the store does not contain is returned unchanged, and the gateway refuses it.
+/// Expands a prefix to the full id of a task in the default store of the gateway, of any owner.
+/// Returns `id` unchanged if no task matches; the gateway then reports that the task does not
+/// exist.
 pub(super) fn whole_id_at_gateway(id: &str) -> Result<String, Failure> {
     let reader = match dirs::gateway_store()? {
         StoreUrl::Sqlite(path) => SqliteReader::open(&path)?,

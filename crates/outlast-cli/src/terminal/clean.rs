@@ -2,8 +2,8 @@
 //!
 //! Such text can contain escape sequences that move the cursor, set the window title or write to
 //! the clipboard, direction marks that reorder the output, and line breaks that imitate our output.
-//! Each such character becomes U+FFFD, so that it stays visible. Everything that is printed for
-//! users passes through here.
+//! [`clean`] replaces each of these characters by U+FFFD, so that it stays visible, and line breaks
+//! and tabs by a space. Everything that is printed for users passes through this module.
 
 /// Returns `text` as a single line. Line breaks and tabs become spaces.
 pub(crate) fn clean(text: &str) -> String {

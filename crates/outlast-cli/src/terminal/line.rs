@@ -48,13 +48,14 @@ impl Line {
         self
     }
 
-    /// Appends another line.
+    /// Appends the text of `other` to this line.
     pub(crate) fn line(mut self, other: &Self) -> Self {
         self.0 += &other.0;
         self
     }
 
-    /// Adds spaces up to `width` columns, before the text if `right`.
+    /// Fills the line with spaces up to `width` columns. If `right`, the text is right-aligned: the
+    /// spaces come before it.
     pub(crate) fn pad(self, width: usize, right: bool) -> Self {
         let spaces = " ".repeat(width.saturating_sub(self.width()));
         if right {

@@ -23,7 +23,7 @@ impl Engine {
         self.inner.unexpired(found)
     }
 
-    /// The whole task, with its origin and its timeline.
+    /// The whole task, with the request that it executes (its origin) and its timeline.
     pub async fn load(&self, scope: &Scope, id: TaskId) -> Result<Committed<Task>, EngineError> {
         self.check_ready()?;
         let found = self
@@ -52,8 +52,8 @@ impl Engine {
             Snapshot::Ended(summary) => {
                 let body = self.inner.store.body(scope, id).await?;
                 if summary.ending.has_body() && body.is_none() {
-                    // P2: removed after the first read. An ending is never shown without its
-                    // outcome.
+                    // The task was removed between the two reads. P2: an ended task is never
+                    // returned without its outcome.
                     Err(EngineError::NotFound)
                 } else {
                     Ok(Some(EndedTask { summary, body }))
@@ -88,8 +88,9 @@ impl Engine {
         })
     }
 
-    /// A page of an owner's tasks with the given runner, or of all tasks without one. It may have
-    /// fewer than `limit` tasks although another page follows.
+    /// Returns a page of the owner's tasks that `runner` executes. If `runner` is `None`, returns a
+    /// page of all tasks of the owner. A page may have fewer than `limit` tasks although another
+    /// page follows.
     pub async fn page_of_runner(
         &self,
         owner: &Owner,
@@ -128,7 +129,7 @@ impl Engine {
         }
     }
 
-    /// The number of tasks.
+    /// Returns the numbers of open and retained tasks, of `owner` and of all owners.
     pub async fn usage(&self, owner: &Owner) -> Result<Usage, EngineError> {
         self.check_ready()?;
         Ok(self.inner.store.usage(owner).await?)

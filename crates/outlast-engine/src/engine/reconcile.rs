@@ -1,5 +1,5 @@
-//! Writes without a reply. Whether such a write took place is unknown until the task is read again.
-//! If it did, its effects must be performed here all the same (P4, P6).
+//! Handles store writes whose reply was lost. The engine reads the task again to find out whether
+//! the write was committed. If it was, this engine performs the effects of the write (P4, P6).
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -12,9 +12,9 @@ use crate::id::{Scope, TaskId};
 use crate::store::{InsertResult, Snapshot, StoreError, StoreFuture};
 
 impl Inner {
-    /// Schedules a read of the task, after which the effects of its state are performed here.
+    /// Schedules a read of the task, after which this engine performs the effects of its state.
     pub(crate) fn reconcile_later(&self, id: TaskId) {
-        // The loop ends only with the engine, and then there are no subscribers.
+        // `send` fails only after the engine has closed. Then no subscriber needs the effects.
         let _ = self.unresolved.send(id);
     }
 
@@ -88,14 +88,15 @@ impl Inner {
         }
     }
 
-    /// Removes a task without a handle, unless it has ended.
+    /// Removes a task whose id no caller has received, unless it has ended. Does not retry.
     pub(crate) async fn remove_unless_ended(&self, id: TaskId) -> Result<(), StoreError> {
         while let Some(Snapshot::Open(task)) = self.store.get(&Scope::AnyTask, id).await? {
             self.store
                 .remove(self.node, vec![(id, task.revision)])
                 .await?;
         }
-        // A client may have found it in a list and wait. The subscribers of a running call stay.
+        // A client may have found the task in a list and wait for its end, so waiters are notified.
+        // If the call still runs without a task, its subscribers are kept.
         if self.calls.find(id).is_none() {
             self.subscribers.end_without_outcome(id);
         }

@@ -1,4 +1,4 @@
-//! The interface of what executes calls: tools in this process or an upstream server.
+//! The trait [`Runner`], which executes calls: with tools of this process or at an upstream server.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,8 +16,8 @@ pub trait Runner: Send + Sync + 'static {
     /// Runs a call from its beginning.
     async fn run(&self, call: Arc<Origin>, cx: CallContext) -> Outcome;
 
-    /// Continues the work of an earlier attempt by its resume state, or returns why that is
-    /// impossible.
+    /// Continues a call of an earlier attempt with its stored resume state. Returns `None` if that
+    /// is impossible; the task then ends with an unknown outcome.
     async fn reattach(
         &self,
         call: Arc<Origin>,

@@ -23,8 +23,9 @@ pub(crate) struct Subscribers {
 /// Whether the shard has a subscriber. Most tasks end without one, and then the lock is not taken.
 /// Changed under the lock of the shard.
 ///
-/// A subscriber reads the store after it registers. If that read does not contain a change, the
-/// store has ordered the read before the change, and so the publisher of the change sees this flag.
+/// A subscriber sets the flag, then reads the store. A publisher commits a change, then reads the
+/// flag. If the read of the subscriber misses the change, it came before the commit, so the flag
+/// was set before the publisher reads it.
 #[derive(Debug, Default)]
 struct HasSubscribers(AtomicBool);
 
@@ -58,8 +59,8 @@ enum Interest {
 }
 
 impl Subscribers {
-    /// Notifies the receiver when the task has ended or was removed, with its outcome if that is
-    /// available.
+    /// Registers a waiter. The receiver gets one message when the task ends or is removed. The
+    /// message contains the outcome if the task ended on this node.
     pub(crate) fn subscribe_to_end(
         self: &Arc<Self>,
         id: TaskId,

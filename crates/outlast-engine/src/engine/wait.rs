@@ -60,8 +60,8 @@ impl OutcomeWait {
             mut end,
         } = self;
         loop {
-            // A waiter that registers after the engine has closed sees the phase here. Earlier
-            // waiters are removed.
+            // If the engine is closed, no notification arrives. A waiter that was registered before
+            // is removed at the close: its receiver fails, and the loop returns to this check.
             if engine.inner.phase() == Phase::Closed {
                 return Err(EngineError::Closing);
             }

@@ -1,8 +1,8 @@
-//! The laws that every [`Store`] obeys, one function per law. [`store_laws!`](crate::store_laws)
-//! runs them all.
+//! The laws of stores. A law is a test function that every implementation of [`Store`] must pass.
+//! [`store_laws!`](crate::store_laws) runs them all.
 //!
-//! A law gets an empty store and uses only the trait. P1 to P11 are the guarantees to users that a
-//! law checks. The laws of tasks are in `transition`.
+//! A law gets an empty store and uses only the trait. Ids such as P1 in comments are promises of
+//! `docs/promises.md`. The laws of tasks are in `transition`.
 
 pub mod body;
 pub mod burst;

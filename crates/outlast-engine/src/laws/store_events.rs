@@ -68,8 +68,8 @@ pub async fn event_arrives_after_the_change_is_visible(store: &Arc<dyn Store>) {
             task = changed(&writer, &task, status(&task, &message)).await;
         }
     });
-    // A node that reads the task after each event sees the last change after the last event at the
-    // latest.
+    // An event arrives after its change is visible, so a node that reads the task after the last
+    // event sees the last change.
     let mut seen = 0;
     while seen < last {
         received(&mut there, StoreEvent::TaskChanged(id(1))).await;
@@ -107,7 +107,8 @@ async fn received(events: &mut StoreEvents, event: StoreEvent) {
     assert!(soon.is_ok(), "{event:?} never came");
 }
 
-/// Checks that this event has not arrived. Called after the other nodes have received it.
+/// Checks that this node has not received `event`. Call it after another node has received the
+/// event, so that the event cannot arrive later.
 fn not_received(events: &mut StoreEvents, event: StoreEvent) {
     while let Ok(received) = events.try_recv() {
         assert_ne!(received, event, "a node does not receive its own changes");

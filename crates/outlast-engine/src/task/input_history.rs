@@ -8,8 +8,8 @@ use std::sync::Arc;
 use crate::id::InputKey;
 use crate::input::InputResponse;
 
-/// The input requests and responses of a task, shared between revisions. Dereferences to
-/// [`InputFields`].
+/// The used input keys of a task and the responses that its runner has not confirmed. Revisions
+/// share it. Dereferences to [`InputFields`].
 #[derive(Clone, Debug, Default)]
 pub struct InputHistory(Option<Arc<InputFields>>);
 

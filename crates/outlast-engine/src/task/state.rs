@@ -1,4 +1,4 @@
-//! The state of a task. The status words on the wire are computed from it and stored nowhere else.
+//! The state of a task. The status words of the protocol are computed from it and are not stored.
 
 use crate::input::Outstanding;
 use crate::outcome::Ending;

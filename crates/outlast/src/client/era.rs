@@ -28,8 +28,8 @@ pub enum Era {
     Auto,
     /// Legacy: with a handshake, in 2025-11-25 or an older version.
     Legacy,
-    /// Legacy if the server supports it, otherwise modern. For callers that handle requests of the
-    /// server, which only the legacy era has.
+    /// Legacy if the server supports it, otherwise modern. Use it if the caller handles requests
+    /// that the server sends: only the legacy era has such requests.
     PreferLegacy,
     /// Modern: without a handshake, in 2026-07-28. Connecting to a server that does not support it
     /// fails (V2-ERA-4).
@@ -86,7 +86,8 @@ pub(crate) async fn open_conversation(
         (Era::Legacy | Era::PreferLegacy, ..) => legacy(version::LEGACY).await,
         (Era::Modern, ..) => open_modern(channel, description, timeouts.handshake).await,
         (Era::Auto, None, Some(version::Era::Legacy)) => match legacy(version::LEGACY).await {
-            // V2-ERA-7: another server answers now.
+            // The remembered era is wrong, for example because the server was replaced. V2-ERA-7:
+            // detect the era again.
             Err(OpenFailure::Failed(Error::Peer(_) | Error::Unsupported(_))) => {
                 open_detecting_era(channel, description, timeouts, legacy).await
             }
