@@ -129,7 +129,7 @@ impl OutlastBuilder {
     }
 
     /// Makes recovered tasks of a gateway wait up to `limit` until their upstream is added
-    /// ([`UpstreamEndpoints::add`](crate::gateway::ServedUpstreams::add)). Without it, their outcome
+    /// ([`UpstreamEndpoints::add`](crate::gateway::UpstreamEndpoints::add)). Without it, their outcome
     /// is unknown.
     pub fn late_upstreams(mut self, limit: Duration) -> Self {
         self.late_upstreams = Some(limit);
