@@ -43,7 +43,7 @@ impl Inner {
                         pending.insert(id);
                     }
                     Err(error) => {
-                        tracing::error!(task = %id, %error, "could not determine the outcome of a write")
+                        tracing::error!(task = %id, %error, "could not determine the outcome of a write");
                     }
                     Ok(()) => {}
                 }

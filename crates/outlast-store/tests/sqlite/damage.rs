@@ -160,7 +160,7 @@ async fn a_changed_byte_in_the_log_of_a_killed_process_is_refused() {
             continue;
         }
         let opened = open_changed(&folder, &facts, |copy| {
-            flip(&copy.file("tasks.db-wal"), *at)
+            flip(&copy.file("tasks.db-wal"), *at);
         });
         assert_eq!(opened.await, Opened::Refused, "byte {at} of {length}");
         refused += 1;

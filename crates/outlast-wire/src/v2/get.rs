@@ -79,7 +79,7 @@ fn write_detailed(
         write_fields(&mut fields, view);
         if view.phase == Phase::AwaitingInput {
             fields.nested("inputRequests", |out| {
-                write_input_requests(out, input_requests)
+                write_input_requests(out, input_requests);
             });
         }
         if let Some((name, body)) = payload {

@@ -53,7 +53,7 @@ pub fn input_required_result(
         fields.text("resultType", "input_required");
         if !input_requests.is_empty() {
             fields.nested("inputRequests", |out| {
-                write_input_requests(out, input_requests)
+                write_input_requests(out, input_requests);
             });
         }
         if let Some(state) = state {

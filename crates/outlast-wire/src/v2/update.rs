@@ -38,7 +38,7 @@ pub fn update_params(task: &str, input_responses: &[InputResponseEntry]) -> Raw 
         let mut fields = Fields::begin(out);
         fields.text("taskId", task);
         fields.nested("inputResponses", |out| {
-            write_input_responses(out, input_responses)
+            write_input_responses(out, input_responses);
         });
         fields.end();
     })

@@ -157,7 +157,7 @@ impl Shared {
                     self.handle_notification(notification.notification);
                 }
                 JsonRpcMessage::Request(request) => {
-                    self.handle_request(request.id, request.request)
+                    self.handle_request(request.id, request.request);
                 }
             }
         }

@@ -70,7 +70,7 @@ pub(super) fn publish(
                 answers.push(Answer::Records(reply));
             }
             (operation, PlannedResult::Refused(error)) => {
-                answers.push(Answer::Refused(operation, error))
+                answers.push(Answer::Refused(operation, error));
             }
             // Expiry of records has no caller, and no other combination is planned.
             (_, _) => {}
