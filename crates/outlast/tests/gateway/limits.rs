@@ -143,7 +143,7 @@ async fn unrecorded_responses_are_not_sent_and_the_error_has_a_next_step() {
         panic!("{ended:?}");
     };
     assert!(
-        why.contains("not sent to played") && why.contains("make it again"),
+        why.contains("not sent to played") && why.contains("call the tool again"),
         "{why}"
     );
     server.silence(Duration::from_secs(60)).await;
