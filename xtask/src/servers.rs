@@ -100,12 +100,6 @@ fn everything() -> Result<(), String> {
         "server-everything",
         "over HTTP",
         Command::new(&driver).arg(&listening.url),
-    )?;
-    let cutter = example("cut_stream")?;
-    check::run(
-        "server-everything",
-        "over HTTP that breaks",
-        Command::new(cutter).arg(&listening.url),
     )
 }
 
