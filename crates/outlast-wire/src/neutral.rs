@@ -1,4 +1,4 @@
-//! A task as both codecs see it: the borrowed view that the engine fills.
+//! The input of the codecs of V1 and V2: a borrowed view of a task, which the engine builds.
 //!
 //! It is independent of the engine and of the generations. [`crate::v1`] and [`crate::v2`] derive
 //! their status words from it.

@@ -60,8 +60,9 @@ impl Outlast {
         OutlastBuilder::default()
     }
 
-    /// Returns an engine builder. Once the store is open, the engine ends the child processes of a
-    /// previous run. It waits for the store, because another process may hold it and use them.
+    /// Returns an engine builder. The engine first opens the store and then ends the child
+    /// processes of the previous run. While another process has the store open, that process may
+    /// use them.
     pub(crate) fn engine(&self) -> EngineBuilder {
         let children = self.children.clone();
         let end_orphans = async move {

@@ -6,8 +6,11 @@ use serde_json::Value;
 /// Why `value` does not match `schema`, with up to three errors; `None` if it does. A schema that
 /// cannot be used, such as one that refers to another document, rejects nothing.
 pub(crate) fn mismatch(schema: RawRef<'_>, value: RawRef<'_>) -> Option<String> {
-    let (Ok(schema), Ok(value)) = (schema.open::<Value>(), value.open::<Value>()) else {
-        return Some("it is not JSON".into());
+    let Ok(schema) = schema.open::<Value>() else {
+        return Some("the schema is not JSON".into());
+    };
+    let Ok(value) = value.open::<Value>() else {
+        return Some("the value is not JSON".into());
     };
     let validator = jsonschema::options()
         .should_validate_formats(true)

@@ -3,9 +3,10 @@
 //!
 //! The exit code of the suite is not used: it hides failures of scenarios that are not scored, and
 //! some flags end with success without running anything. Only the files that it writes are used.
-//! Every check that did not succeed must be in the list of its leg, with a reason. Every entry of
-//! the list must be such a check. Every scenario that the revision requires must have run, except
-//! those that the list excludes with a reason.
+//! For each run, `peers/conformance/NAME.txt` lists the checks that fail, each with a reason. A
+//! check that fails and is not listed is an error, and so is a listed check that does not fail.
+//! Every scenario that the revision requires must have a check that succeeds, unless the list
+//! excludes the scenario with a reason.
 
 mod known_failures;
 mod results;
@@ -144,7 +145,9 @@ pub(crate) fn run(only: &[String]) -> Result<(), String> {
     {
         let known: Vec<_> = LEGS.iter().map(|leg| leg.name).collect();
         let known = known.join(", ");
-        return Err(format!("no leg is named {unknown}; there are: {known}"));
+        return Err(format!(
+            "there is no run named {unknown}; the runs are: {known}"
+        ));
     }
     let suite = Suite::installed()?;
     let wanted = |leg: &&Leg| only.is_empty() || only.iter().any(|name| name == leg.name);
@@ -224,7 +227,7 @@ impl Suite {
         if wrong.is_empty() {
             let (scenarios, checks) = (results.scenarios(), results.successes());
             println!(
-                "{scenarios} scenarios, {checks} checks succeeded, {} known not to, {} scenarios left out",
+                "{scenarios} scenarios ran, {checks} checks succeeded, {} failed as listed, {} scenarios excluded",
                 known.len(),
                 known.excluded().count()
             );

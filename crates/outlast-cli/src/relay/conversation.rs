@@ -5,10 +5,10 @@
 //! |---|---|
 //! | `initialize`, `notifications/initialized` | sent again; the host does not see the second result |
 //! | log level, subscriptions to resources | sent again |
-//! | an open request without side effects, such as `tasks/*` | sent again with its id |
+//! | an open request that may be executed twice, such as `tasks/*` | sent again with its id |
 //! | an open request that was refused or not sent yet | sent again with its id |
 //! | any other open request | an error response: its outcome is unknown |
-//! | the response to an input request of a task | kept for a repeated request |
+//! | the response to an input request of a task | kept for the same request of the next gateway |
 //!
 //! An input request of a task stays open at the host. The next gateway sends it with the same id,
 //! and the host does not receive it twice. Any other request of the gateway is cancelled at the
@@ -71,7 +71,8 @@ pub(super) enum FromGateway {
 }
 
 impl Conversation {
-    /// Records a message of the host. It is sent now if `connected`.
+    /// Records a message of the host. `connected`: the caller sends the message to the gateway now;
+    /// otherwise it is kept for the next gateway.
     pub(super) fn take_from_host(&mut self, line: &[u8], connected: bool) {
         let message = parse(line);
         match &message {
@@ -91,7 +92,8 @@ impl Conversation {
                 };
                 self.open.insert(self.next, open);
                 self.next += 1;
-                // It stays in `open` until it is sent.
+                // It stays in `open` until its response. `rest` sends it from there, not from
+                // `unsent`.
                 return;
             }
             Some(Message::Notification(notification)) => match &*notification.method {
@@ -284,15 +286,16 @@ fn error(id: &Id, why: &str) -> String {
     write::error(Some(id), error.borrow()) + "\n"
 }
 
-/// The error for a request that was running when the gateway ended. It has the engine's mark for an
-/// unknown outcome.
+/// The error for a request that was running when the gateway ended. Its `data` is that of the
+/// engine's errors for an unknown outcome.
 fn lost_error(id: &Id) -> String {
     let data = Raw::parse(r#"{"outcome":"unknown"}"#.into()).expect("a literal is JSON");
     let error = codes::internal(LOST_MESSAGE).with_data(data).to_raw();
     write::error(Some(id), error.borrow()) + "\n"
 }
 
-/// Whether a request has no side effects, so that it can be sent to the next gateway.
+/// Whether a second execution of the request changes nothing more, so that it can be sent to the
+/// next gateway.
 fn is_repeatable(method: &str) -> bool {
     method.starts_with("tasks/") || method.ends_with("/list") || REPEATABLE.contains(&method)
 }
@@ -421,7 +424,7 @@ mod tests {
         assert!(!passes(&mut conversation, &refusal(7)));
         assert!(conversation.lost().is_empty());
         assert!(rest(&mut conversation).contains("\"id\":1,"));
-        // The same error from another process is an ordinary response.
+        // The gateway is now process 8, so the refusal of process 7 is passed to the host.
         assert!(passes(&mut conversation, &refusal(7)));
     }
 

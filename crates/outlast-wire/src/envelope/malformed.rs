@@ -11,7 +11,7 @@ pub struct Malformed {
     pub fault: MalformedReason,
     /// The id, if exactly one valid id was read.
     pub id: Option<Id>,
-    /// Whether the message was a request or a response, which decides to whom the id belongs.
+    /// Whether an error response is sent, and which side chose the id.
     pub kind: MalformedKind,
 }
 

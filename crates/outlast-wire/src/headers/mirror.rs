@@ -9,7 +9,7 @@ use crate::object::find;
 use crate::raw::RawRef;
 use crate::{method, tool, v2};
 
-/// What to do with a task method without the name header (V2-HDR-3, A2-8).
+/// What the server does with a `tasks/*` request without the header `Mcp-Name` (V2-HDR-3).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OnMissingName {
     /// Serve it, because existing clients omit the header.
@@ -104,7 +104,7 @@ mod tests {
         }
     }
 
-    /// V2-HDR-2, V2-HDR-3, V2-HH-4, A2-8.
+    /// V2-HDR-2, V2-HDR-3, V2-HH-4.
     #[test]
     fn a_mismatch_is_refused_and_a_missing_task_name_only_if_strict() {
         let params = RawRef::parse(r#"{"name":"N\u00fc","taskId":"t"}"#).ok();

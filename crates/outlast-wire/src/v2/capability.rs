@@ -6,8 +6,8 @@ use crate::raw::{Raw, RawRef};
 /// The identifier of the tasks extension.
 pub const EXTENSION: &str = "io.modelcontextprotocol/tasks";
 
-/// Whether the capabilities of either side declare the extension. Any object does. Null, `true`
-/// (A2-10) and the V1 declaration (V2-CAP-14) do not.
+/// Whether the capabilities of either side declare the extension: the value of its key in
+/// `extensions` is an object. Null, `true` and the V1 member `tasks` (V2-CAP-14) do not declare it.
 pub fn declares_tasks(capabilities: RawRef<'_>) -> bool {
     object::find(capabilities, &["extensions", EXTENSION]).is_some_and(RawRef::is_object)
 }

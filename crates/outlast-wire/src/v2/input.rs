@@ -43,8 +43,9 @@ pub fn read_input_requests(requests: RawRef<'_>) -> Option<Vec<InputRequestEntry
         .collect()
 }
 
-/// Reads `inputResponses`. Returns `None` if it is not an object. Values are not validated, because
-/// keys that are not outstanding are dropped (V2-UPD-12).
+/// Reads `inputResponses`. Returns `None` if it is not an object. The caller validates the values
+/// after it has dropped the keys without an open input request: an invalid value under such a key
+/// is not an error (V2-UPD-12).
 pub fn read_input_responses(responses: RawRef<'_>) -> Option<Vec<InputResponseEntry>> {
     let answer = |(key, result): (String, RawRef<'_>)| InputResponseEntry {
         key,

@@ -17,8 +17,9 @@ pub fn status(phase: Phase) -> Status {
     }
 }
 
-/// The response that creates a task: flat (V2-CREATE-2), and without a payload even if the task has
-/// ended or awaits input already (V2-CREATE-3).
+/// The response to a call that became a task. The members of the task are members of the result
+/// itself (V2-CREATE-2). It has no outcome and no input requests, even if the task already has them
+/// (V2-CREATE-3).
 pub fn create_result(view: &TaskView<'_>) -> Raw {
     Raw::written(|out| {
         let mut fields = Fields::begin(out);

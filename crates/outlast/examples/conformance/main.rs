@@ -1,7 +1,8 @@
 //! The server for the official conformance suite: `cargo run --release --example conformance --
 //! --http ADDRESS`.
 //!
-//! Names and texts are the suite's. `cargo xtask conformance` runs it against this.
+//! The conformance suite defines the names and texts of these tools, prompts and resources. `cargo
+//! xtask conformance` starts this server and runs the suite against it.
 
 mod asks;
 mod catalogue;
@@ -34,10 +35,13 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     }
     let options = HttpOptions {
         bind: address.parse()?,
-        // So that the stream of `test_reconnection` is closed before its end.
+        // The server closes the stream of `test_reconnection` while the tool still runs, so that
+        // the suite has to reconnect.
         max_stream_duration: Some(Duration::from_secs(1)),
         ..HttpOptions::default()
     };
+    // Some tools notify clients through the server. The server is built after its tools and set
+    // below.
     let place = modern::Place::default();
     let tools: [Vec<Tool>; 5] = [
         plain::tools(),
@@ -56,6 +60,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         .prompts(catalogue::prompts().with(first::prompt()))
         .resources(catalogue::resources());
     let own = Arc::new(own);
+    // It is the backend and the runner.
     let server = Outlast::builder().build().serve(own.clone(), own);
     let (_engine, front) = server.open().await?;
     let _ = place.set(front.clone());

@@ -28,8 +28,8 @@ pub enum TaskPreference {
     /// A task if the server and the tool support it. V2: a task is allowed.
     #[default]
     Prefer,
-    /// A task, or the call fails before it is sent. V2: a task is allowed, and a server without
-    /// tasks is not called. A V2 call that returns its result at once needs no task.
+    /// The call fails before it is sent if the server or, in V1, the tool does not support tasks. A
+    /// V2 server may still return the result without a task.
     Require,
     /// No task.
     Forbid,
@@ -55,7 +55,7 @@ pub(crate) struct CallSpec {
     pub(crate) omit: OmittedParams,
     /// An additional key of `_meta`.
     pub(crate) meta: Option<(&'static str, Raw)>,
-    /// The caller's name for the call.
+    /// A name that the caller chooses; input requests for this call carry it.
     pub(crate) name: Option<Arc<str>>,
     /// Records the rounds of input requests.
     pub(crate) recorder: Option<Arc<dyn RoundRecorder>>,
@@ -250,8 +250,8 @@ impl IntoFuture for Call {
     }
 }
 
-/// The form of a call to a tool with this task support; `None` if the tool is not in the server's
-/// list.
+/// Chooses the form of a call. `support` is `None` if the tool is not in the server's list, or if
+/// the list was not needed.
 fn plan(
     preference: TaskPreference,
     generation: Generation,
@@ -346,7 +346,7 @@ mod tests {
             plan(Forbid, Generation::V2, None, &s, &t),
             Ok(CallForm::Plain)
         );
-        // S4-45, S4-46: the text of the seeds.
+        // S4-45 and S4-46 require these texts.
         let says = |refused: Result<CallForm, CallError>| refused.unwrap_err().to_string();
         assert!(says(no_server()).contains("does not support task-augmented tool calls"));
         assert!(says(no_tool()).contains("does not support task execution"));

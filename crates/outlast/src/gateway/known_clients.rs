@@ -11,7 +11,7 @@ use crate::server::{ClientHandle, WaitBudget};
 /// How a client behaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ClientBehaviour {
-    /// It uses tasks, and waits for calls without a task.
+    /// It supports tasks. If it calls a tool without a task, it waits without a limit.
     Tasks,
     /// It waits for a limited time.
     Waits(WaitBudget),
@@ -42,6 +42,7 @@ fn behaviour(name: &str, budget: Option<Duration>) -> ClientBehaviour {
 
 #[derive(Clone, Copy)]
 enum WaitRule {
+    /// It supports tasks and waits without a limit.
     Tasks,
     /// Its timeout in seconds, less a margin for the transport.
     LimitSecs(u64),

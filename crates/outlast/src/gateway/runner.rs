@@ -67,7 +67,8 @@ impl Runner for Upstream {
         Some(result::outcome(outcome, &client))
     }
 
-    /// Tasks of a child process end with it; they have no resume state.
+    /// Every stored resume state can be used. Only tasks of an upstream at a URL have one: a task
+    /// of a child process ends with the process.
     fn can_reattach(&self) -> bool {
         true
     }
@@ -164,9 +165,9 @@ impl Upstream {
 }
 
 impl Upstream {
-    /// Handles requests that configure a session, because several sessions share a connection. The
-    /// upstream gets the first subscription to a resource and the last unsubscription. In the
-    /// modern era the log level is sent with every request (BR-LG-1). `None` for any other request.
+    /// Answers a request that configures a session; `None` for any other request. Several sessions
+    /// share a connection, so the upstream gets only the first subscription to a resource and the
+    /// last unsubscription. In the modern era the log level is sent with every request (BR-LG-1).
     async fn session_request(
         &self,
         connection: &Connection,

@@ -93,7 +93,7 @@ async fn a_repeated_mcp_header_is_rejected() {
 
 #[tokio::test]
 async fn mcp_name_of_a_task_is_optional_by_default() {
-    // V2-HDR-2, V2-HDR-3, A2-8.
+    // V2-HDR-2, V2-HDR-3.
     let harness = Harness::new().await;
     let server = served(&harness.server).await;
     let http = ModernHttpClient::of(&server);

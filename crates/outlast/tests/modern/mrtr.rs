@@ -1,4 +1,4 @@
-//! Calls that return input requests as their response (V2-MRTR).
+//! Calls that return input requests as their response: multi round-trip requests (V2-MRTR).
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::harness::{Harness, named};
 use crate::stdio_client::{StdioClient, no_tasks};
 
-/// Calls a tool with an input request, and returns the result.
+/// Calls a tool that requests input. Returns the `input_required` result.
 async fn input_required(client: &mut StdioClient, tool: &str) -> Value {
     let input_required = client.tool(tool).await["result"].clone();
     assert_eq!(
@@ -66,7 +66,7 @@ async fn a_request_state_is_valid_once() {
 
 #[tokio::test(start_paused = true)]
 async fn a_changed_or_foreign_request_state_is_rejected() {
-    // V2-MRTR-5: it stays valid for its own request.
+    // V2-MRTR-5: after the rejected retries the unchanged state is still accepted.
     let harness = Harness::new().await;
     let mut client = StdioClient::connect(harness.server.clone());
     let input_required = input_required(&mut client, "plain").await;
@@ -167,7 +167,8 @@ async fn every_round_of_input_requests_has_a_new_state() {
 
 #[tokio::test(start_paused = true)]
 async fn input_requests_before_the_work_precede_the_task() {
-    // V2-CREATE-7: also for a caller with task support; a call that then ends quickly is inline.
+    // V2-CREATE-7: a client with task support also gets `input_required`. The call then ends within
+    // the grace period, so the response is the result and there is no task.
     let mut client = StdioClient::connect(Harness::new().await.server);
     let input_required = input_required(&mut client, "first").await;
     assert_eq!(key(&input_required), "who");
@@ -195,7 +196,7 @@ async fn a_call_becomes_a_task_after_its_input() {
 
 #[tokio::test(start_paused = true)]
 async fn an_input_response_may_precede_its_request() {
-    // V2-MRTR-10: with an unknown key.
+    // V2-MRTR-10: the unknown key `extra` is ignored.
     let mut client = StdioClient::connect(Harness::new().await.server);
     let responses = json!({ "who": named("Ada"), "extra": 7 });
     let params = json!({ "name": "first", "inputResponses": responses });

@@ -44,7 +44,8 @@ impl Session {
             return;
         };
         if method == log::SET_LEVEL && self.server.backend.runner_for(method).is_none() {
-            // Only the session applies the level.
+            // The backend does not handle the request. The session has the level from its record
+            // and applies it itself.
             return;
         }
         let request = IncomingRequest {

@@ -1,5 +1,5 @@
 //! Calls that send input requests before their response: suspended, and resumed by the retry
-//! (V2-MRTR).
+//! (V2-MRTR: multi round-trip requests).
 
 use outlast_engine::engine::{Promotion, RunningCall};
 use outlast_engine::{Clock, Outstanding, Scope, SystemClock};

@@ -26,6 +26,7 @@ impl CreatedTasks {
     }
 }
 
-/// How many tasks are recorded. A session has more open tasks only if the limit per owner is
-/// raised.
+/// The maximum of tasks in the list; `add` drops the oldest. With the default `quota.owner_open` of
+/// 32 a session never has so many open tasks. With a larger quota a session can end while a dropped
+/// task is open.
 const MAX_TASKS: usize = 64;

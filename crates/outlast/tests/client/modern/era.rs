@@ -173,7 +173,7 @@ async fn a_version_that_is_rejected_but_supported_is_tried_again() {
 
 #[tokio::test(start_paused = true)]
 async fn the_era_decides_the_generation() {
-    // V2-ERA-12, V2-EXT-2, V2-CAP-3, A2-10.
+    // V2-ERA-12, V2-EXT-2, V2-CAP-3.
     let v1 = harness::capabilities();
     let mut both = capabilities();
     both["tasks"] = v1["tasks"].clone();
