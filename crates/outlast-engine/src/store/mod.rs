@@ -35,8 +35,8 @@ pub use snapshot::{Page, Position, Snapshot, TaskSummary, Usage};
 ///
 /// Every method is one transaction. A write is durable and visible when its future resolves, and
 /// not visible before it is durable. No method may cost more because more tasks are stored.
-/// Operations that every task needs return a [`StoreFuture`], which allocates nothing if the reply
-/// is known.
+/// Operations that every task needs return a [`StoreFuture`], which allocates nothing if the store
+/// has the reply in memory.
 ///
 /// There are no default methods, so a wrapper that omits one does not compile;
 /// [`forward_store!`](crate::forward_store) writes the forwarding methods.

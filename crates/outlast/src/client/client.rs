@@ -65,7 +65,8 @@ pub struct ClientOptions {
     /// How long the client waits for the response to the modern probe before it sends the legacy
     /// handshake (A3-1).
     pub probe_timeout: Duration,
-    /// How long a short request may take.
+    /// How long a request may take. Calls without a task, [`Client::long_request`] and a waiting
+    /// `tasks/result` have the limits below.
     pub request_timeout: Duration,
     /// How long one `tasks/result` may wait. Polling continues meanwhile and afterwards (V1-INIT-9,
     /// A1-26).

@@ -106,7 +106,8 @@ impl Rmcp {
         self
     }
 
-    /// Sets how long a handler may continue after a cancellation. The default is 5 s.
+    /// Sets how long a handler may continue after its cancellation before it is dropped. The
+    /// default is 5 s.
     pub fn grace_period(mut self, grace_period: Duration) -> Self {
         self.grace_period = grace_period;
         self

@@ -8,8 +8,8 @@
 //! rejected.
 //!
 //! A sweep evicts sessions without tasks that are idle for longer than [`SessionLimits::idle_ms`].
-//! The last use of a session is stored with it, at most a quarter of `idle_ms` late, so the limits
-//! hold over a restart.
+//! The last use of a session is stored with it, so the limits hold over a restart. The stored time
+//! can be older than the real one, by at most a quarter of `idle_ms`.
 //!
 //! [`Slots`] has the index of sessions, [`SessionUse`] the last use of each.
 

@@ -35,8 +35,8 @@ pub struct HttpOptions {
     /// The maximum of open requests and streams of one session.
     pub max_streams_per_session: usize,
     /// The maximum of connections. A quarter of the limit of open files, at least 40, is reserved
-    /// for the store and other files, which can reduce this value. Further connections get health
-    /// checks and 503.
+    /// for the store and other files, which can reduce this value. A further connection may
+    /// send one request: a health check is answered, any other request gets 503.
     pub max_connections: usize,
     /// The maximum size of all unfinished request bodies together. The first 64 KiB of each do not
     /// count.
