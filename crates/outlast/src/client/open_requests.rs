@@ -33,29 +33,44 @@ pub(super) async fn reply_to_open_requests(
             channel: channel.clone(),
             routes: inbound.routes.clone(),
             task: task.clone(),
+            armed: true,
         };
         let work = async move {
-            let response = response.await;
-            drop(guard);
-            match response {
-                Some(response) => inbound.reply_for(task, response),
-                None => Reply::none(),
-            }
+            let Some(response) = response.await else {
+                return Reply::none();
+            };
+            let mut reply = inbound.reply_for(task, response);
+            let report = reply.then.take();
+            reply.then(move |delivered| {
+                guard.disarm();
+                if let Some(report) = report {
+                    report(delivered);
+                }
+            })
         };
         channel.start_reply(id, Box::pin(work));
     }
 }
 
-/// Reports that a response can no longer be sent if the session ends before the response is ready.
+/// Reports that a response can no longer be sent if the session ends before the server has accepted
+/// or refused the response.
 struct SessionGuard {
     channel: Arc<RpcChannel>,
     routes: Arc<Routes>,
     task: String,
+    armed: bool,
+}
+
+impl SessionGuard {
+    /// Leaves the report to the delivery, which has ended.
+    fn disarm(mut self) {
+        self.armed = false;
+    }
 }
 
 impl Drop for SessionGuard {
     fn drop(&mut self) {
-        if self.channel.lost_session() {
+        if self.armed && self.channel.lost_session() {
             self.routes
                 .input_response_refused(&self.task, TransportError::SessionGone.into());
         }

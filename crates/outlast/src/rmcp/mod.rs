@@ -17,7 +17,7 @@
 //! | panics | error −32603 for that one call |
 //! | hangs | the caller can cancel the call; the handler is dropped after a grace period |
 //!
-//! A tool runs as a task if [`Rmcp::task`] says so, or if its definition contains `_meta:
+//! A tool runs as a task if [`Rmcp::task`] names it, or if its definition contains `_meta:
 //! {"outlast/taskSupport": "optional"}` (or `"required"`). After a crash a call is run again only
 //! if the tool's annotations say that it is read-only or idempotent. rmcp's own tasks are not
 //! available to the handler.
