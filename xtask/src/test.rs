@@ -1,7 +1,7 @@
 //! `cargo xtask test`: everything CI runs.
 
 use crate::part::{Part, run_all};
-use crate::{conformance, coverage, peers, programs, schemas};
+use crate::{conformance, coverage, peers, programs, schemas, words};
 
 pub(crate) fn run(only: &[String]) -> Result<(), String> {
     let mut parts = parts();
@@ -22,6 +22,10 @@ pub(crate) fn run(only: &[String]) -> Result<(), String> {
 fn parts() -> Vec<Part> {
     vec![
         Part::cargo("format", &["fmt", "--all", "--check"], &[]),
+        Part {
+            name: "words",
+            work: Box::new(|| words::run(&[])),
+        },
         Part::cargo(
             "lints",
             &[

@@ -1,5 +1,5 @@
-//! A store that fails on demand: before the commit, after it, slowly, for ever, by keeping news to
-//! itself, or with a health of choice.
+//! A store that fails on demand: before the commit, after it, slowly, forever, by dropping
+//! events, or with a chosen health.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -12,7 +12,7 @@ use outlast_engine::{Committed, NodeId, Scope, Store, StoreError, Task, TaskId, 
 use outlast_wire::Raw;
 use tokio::sync::{mpsc, watch};
 
-/// Passes everything on to another store, but for the faults it was told to make.
+/// Forwards each operation to another store, except for the faults that the test plans.
 #[derive(Clone)]
 pub struct FaultyStore {
     inner: Arc<dyn Store>,
@@ -26,15 +26,15 @@ pub struct Faults(Arc<Mutex<Plan>>);
 /// Where a write fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Strike {
-    /// Nothing was written, and the caller is told so.
+    /// Nothing is written, and the caller gets an error.
     BeforeCommit,
-    /// It was written, but the caller is told that the store is unavailable.
+    /// The write is committed, but the caller gets the error "unavailable".
     AfterCommit,
-    /// It was written, and the caller never hears of it: as if the process had died at that moment.
-    NeverTold,
+    /// The write is committed, and the caller gets no reply, as after a crash of the process.
+    NoReply,
 }
 
-/// Runs after a write was confirmed and before its caller hears of it.
+/// Runs after a write is confirmed and before its caller gets the reply.
 pub type BeforeNotify = Arc<dyn Fn() + Send + Sync>;
 
 #[derive(Debug, Default)]
@@ -84,7 +84,7 @@ impl FaultyStore {
         }
         match strike {
             Some(Strike::AfterCommit) => written.and(Err(struck())),
-            Some(Strike::NeverTold) => std::future::pending().await,
+            Some(Strike::NoReply) => std::future::pending().await,
             _ => written,
         }
     }
@@ -122,13 +122,13 @@ impl Faults {
         self.plan().delay = delay;
     }
 
-    /// Lets `hook` run after every write that was confirmed, before its caller hears of it.
+    /// Lets `hook` run after every confirmed write, before its caller gets the reply.
     pub fn run_before_notify(&self, hook: BeforeNotify) {
         self.plan().before_notify = Hook(Some(hook));
     }
 
-    /// Keeps the next `count` news from those who would hear them.
-    pub fn drop_news(&self, count: u64) {
+    /// Drops the next `count` events of the store.
+    pub fn drop_events(&self, count: u64) {
         self.plan().muted = count;
     }
 
@@ -266,7 +266,7 @@ impl std::fmt::Debug for Hook {
     }
 }
 
-/// What `feed` says, but for the news that are dropped.
+/// The events of `feed`, without those that are dropped.
 fn filtered(mut feed: StoreEvents, faults: Faults) -> StoreEvents {
     let (tell, heard) = mpsc::unbounded_channel();
     tokio::spawn(async move {
@@ -308,8 +308,8 @@ mod tests {
     async fn a_write_struck_before_the_commit_changes_nothing() {
         let (store, faults) = faulty();
         faults.fail_writes(1, Strike::BeforeCommit);
-        let told = store.insert(insertion(task(1))).await;
-        assert!(told.is_err_and(|error| error.is_transient()));
+        let reply = store.insert(insertion(task(1))).await;
+        assert!(reply.is_err_and(|error| error.is_transient()));
         assert_eq!(fixtures::snapshot(&store, fixtures::id(1)).await, None);
         stored(&store, task(1)).await;
         assert_eq!(faults.writes(), 2);
@@ -320,19 +320,21 @@ mod tests {
         let (store, faults) = faulty();
         faults.fail_writes_after(1, 1, Strike::AfterCommit);
         stored(&store, task(1)).await;
-        let told = store.insert(insertion(task(2))).await;
-        assert!(told.is_err_and(|error| error.is_transient()));
+        let reply = store.insert(insertion(task(2))).await;
+        assert!(reply.is_err_and(|error| error.is_transient()));
         assert!(fixtures::snapshot(&store, fixtures::id(2)).await.is_some());
     }
 
     #[tokio::test]
     async fn a_hook_sees_a_write_that_its_caller_does_not_know_of() {
         let (store, faults) = faulty();
-        faults.fail_writes(1, Strike::NeverTold);
+        faults.fail_writes(1, Strike::NoReply);
         let (seen, mut look) = mpsc::unbounded_channel();
-        faults.run_before_notify(Arc::new(move || seen.send(()).expect("somebody looks")));
+        faults.run_before_notify(Arc::new(move || {
+            seen.send(()).expect("the test receives it")
+        }));
         tokio::select! {
-            _ = store.insert(insertion(task(1))) => panic!("it is never told"),
+            _ = store.insert(insertion(task(1))) => panic!("the insert gets a reply"),
             seen = look.recv() => assert_eq!(seen, Some(())),
         }
         assert!(fixtures::snapshot(&store, fixtures::id(1)).await.is_some());
@@ -354,7 +356,7 @@ mod tests {
         let second = stored(&store, task(2)).await;
         let mut feed = store.join(NODE_B).await.expect("it is open");
         let _here = store.join(NODE_A).await.expect("it is open");
-        faults.drop_news(1);
+        faults.drop_events(1);
         fixtures::removed(&store, &first).await;
         fixtures::removed(&store, &second).await;
         assert_eq!(feed.recv().await, Some(StoreEvent::TaskChanged(second.id)));

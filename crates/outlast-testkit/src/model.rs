@@ -173,10 +173,10 @@ impl ModelStore {
         if replace.body.is_some() {
             entry.body = replace.body;
         }
-        let told = committed(&entry.task);
+        let replies = committed(&entry.task);
         world.write(replace.records);
         world.tell_others(replace.node, StoreEvent::TaskChanged(id));
-        Ok(told)
+        Ok(replies)
     }
 }
 

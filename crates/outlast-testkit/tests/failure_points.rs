@@ -1,5 +1,5 @@
 //! Every point at which a write can fail, for every kind of write, on both stores: nothing
-//! acknowledged is lost (P1), nothing stays `working` with nobody at work (P4), nobody waits in vain (P6).
+//! acknowledged is lost (P1), no task stays `working` without a runner (P4), and each waiter gets its outcome (P6).
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -85,7 +85,7 @@ async fn create_survives(point: Point) {
     stage.holds_after_a_restart(&[id]).await;
 }
 
-/// An outcome is kept until the store takes it, and everybody who waits gets it once.
+/// An outcome is kept until the store takes it, and each waiter gets it once.
 async fn finish_survives(point: Point) {
     let stage = Stage::new(point).await;
     let id = stage.create("gated").await;
@@ -102,7 +102,7 @@ async fn finish_survives(point: Point) {
     stage.holds_after_a_restart(&[id]).await;
 }
 
-/// A cancellation that is acknowledged holds; one in doubt is carried out or can be repeated.
+/// A cancellation that is acknowledged holds; one with an unknown outcome takes effect or can be repeated.
 async fn cancel_survives(point: Point) {
     let stage = Stage::new(point).await;
     let id = stage.create("gated").await;
@@ -110,7 +110,7 @@ async fn cancel_survives(point: Point) {
     stage.arm();
     while let Err(error) = stage.engine.cancel_now(&ada(), id).await {
         if !error.is_transient() {
-            // It was carried out although the caller was told that the store is unavailable.
+            // It took effect although the caller got the error "unavailable".
             break;
         }
         sleep(Duration::from_millis(5)).await;
@@ -146,7 +146,7 @@ async fn answer_survives(point: Point) {
 #[tokio::test]
 async fn whoever_dies_before_it_gives_notice_leaves_what_was_stored() {
     for what in ["create", "finish", "cancel", "answer"] {
-        let stage = Stage::new(Point::Strikes(Strike::NeverTold, 1)).await;
+        let stage = Stage::new(Point::Strikes(Strike::NoReply, 1)).await;
         let engine = stage.engine.clone();
         let mut acknowledged = Vec::new();
         if what == "create" {
@@ -221,7 +221,7 @@ async fn outcomes_wait_for_a_store_that_is_down() {
 enum Point {
     /// The next writes to the memory store.
     Strikes(Strike, u64),
-    /// The store has confirmed, and the one who asked is held up before it hears.
+    /// The store has confirmed, and the reply to the caller is delayed.
     HeldUp,
     /// Every answer of the memory store takes its time.
     Late,
@@ -324,7 +324,7 @@ impl Stage {
         }
     }
 
-    /// P4, and no leak: soon nothing runs, nobody waits, no task is open.
+    /// P4, and no leak: soon nothing runs, nothing waits, no task is open.
     async fn nothing_is_open(&self) {
         let quiet = async {
             loop {
@@ -383,7 +383,9 @@ async fn open(store: Arc<dyn Store>, tools: &Arc<Tools>) -> Engine {
 
 async fn wait(engine: &Engine, id: TaskId) -> EndedTask {
     let settled = timeout(PATIENCE, engine.wait(&ada(), id)).await;
-    settled.expect("P6: nobody woke it").expect("it is there")
+    settled
+        .expect("P6: the waiter was not woken")
+        .expect("it is there")
 }
 
 /// Lets the disk fail at the next commits, or takes its time with all of them.

@@ -25,7 +25,7 @@ impl Middleware for Counting {
         let method = request.method.clone();
         match method.as_str() {
             // Answered here: the server does not get it.
-            "acme/counts" => return self.told(),
+            "acme/counts" => return self.response(),
             v1::method::CANCEL => eprintln!("{} cancels a task", request.owner),
             _ => {}
         }
@@ -51,7 +51,7 @@ impl Counting {
         }
     }
 
-    fn told(&self) -> Reply {
+    fn response(&self) -> Reply {
         let counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         match Raw::encode(&json!({ "counts": *counts })) {
             Ok(result) => Reply::Result(result),

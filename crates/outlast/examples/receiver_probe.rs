@@ -32,7 +32,7 @@ fn main() -> Result<(), Failure> {
                 Some(record) => record,
                 None => break,
             };
-            probe.answer(&message, told(&record))?;
+            probe.answer(&message, reply_to(&record))?;
         } else {
             probe.serve(&message)?;
         }
@@ -153,11 +153,11 @@ impl Probe {
             };
             match (&message["method"], message["id"].as_str()) {
                 (Value::Null, Some(id)) => {
-                    self.note(json!({ "heard": message }))?;
+                    self.note(json!({ "received": message }))?;
                     self.answers.insert(id.to_owned(), message);
                 }
                 (Value::String(method), _) if method == "notifications/tasks/status" => {
-                    self.note(json!({ "heard": message }))?;
+                    self.note(json!({ "received": message }))?;
                 }
                 _ => self.serve(&message)?,
             }
@@ -215,7 +215,7 @@ fn say(message: &Value) -> Result<(), Failure> {
     Ok(())
 }
 
-fn told(record: &Value) -> Value {
+fn reply_to(record: &Value) -> Value {
     let text = json!({ "type": "text", "text": record.to_string() });
     json!({ "content": [text], "structuredContent": record })
 }

@@ -97,7 +97,7 @@ impl Case {
                 return Continuation::Nothing;
             }
             State::Asked if kind == Kind::PlainLegacy => {
-                caller.until_told("elicitation/create").await;
+                caller.wait_for_notification("elicitation/create").await;
                 // Also longer than its grace period.
                 tokio::time::sleep(Duration::from_millis(1_000)).await;
                 self.until_attached().await;

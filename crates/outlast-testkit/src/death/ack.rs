@@ -12,7 +12,7 @@ pub enum Ack {
     Created {
         /// Its id.
         id: String,
-        /// Whose it is.
+        /// The owner of the task.
         owner: String,
         /// When its time is over, in milliseconds since the epoch.
         expires: u64,
@@ -57,7 +57,7 @@ pub enum Ack {
         /// A number that grows.
         value: u64,
     },
-    /// A caller was told that the store cannot be written now.
+    /// A caller got the error that the store cannot be written now.
     Unavailable,
 }
 

@@ -42,7 +42,7 @@ struct Known {
 }
 
 impl Journal {
-    /// Takes note of what a child said.
+    /// Records the acknowledgements of a child process.
     pub fn note(&mut self, acks: Vec<Ack>) -> Result<(), Broken> {
         for ack in acks {
             self.facts += 1;
@@ -96,7 +96,7 @@ impl Journal {
         self.facts
     }
 
-    /// How often a child was told that the store cannot be written.
+    /// How often a child got the error that the store cannot be written.
     pub fn unavailable(&self) -> usize {
         self.unavailable
     }
@@ -158,7 +158,7 @@ impl Journal {
         Ok(())
     }
 
-    /// P9: whoever walks the list meets every living task once.
+    /// P9: all pages of a list together contain each retained task once.
     async fn check_lists(&self, engine: &Engine) -> Result<(), Broken> {
         let owners: BTreeSet<_> = self
             .tasks
@@ -252,7 +252,10 @@ impl Known {
             }
             Snapshot::Open(task) => {
                 if task.executor != engine.node() {
-                    return broken("P4", format!("task {id} works and nobody runs it"));
+                    return broken(
+                        "P4",
+                        format!("task {id} is `working` and no engine runs it"),
+                    );
                 }
                 for key in &self.answered {
                     let open = task

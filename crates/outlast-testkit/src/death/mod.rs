@@ -5,7 +5,7 @@
 //! |---|---|
 //! | [`Ack`] | one acknowledged fact, a line on the child's stdout |
 //! | [`work`] | the child: an engine under a random load |
-//! | [`Life`] | the parent: one child from birth to death |
+//! | [`Life`] | the parent: one child process from its start to its kill |
 //! | [`Journal`] | all that was acknowledged, and the check of it |
 
 mod ack;

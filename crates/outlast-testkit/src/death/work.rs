@@ -19,9 +19,9 @@ use super::tools::{MortalTools, NAMES};
 use super::{Ack, Dice};
 use crate::{BeforeNotify, FaultyStore};
 
-/// Works on the file at `path` with the load of `seed`, for ever. Most tasks live for `ttl`
+/// Works on the file at `path` with the load of `seed`, until it is killed. Most tasks live for `ttl`
 /// milliseconds, or for the policy's default. `before_notify` runs after every write that the store
-/// has confirmed, before anybody here hears of it.
+/// has confirmed, before its caller gets the response.
 pub async fn work(
     path: &Path,
     seed: u64,

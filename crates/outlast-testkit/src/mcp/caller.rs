@@ -75,14 +75,14 @@ pub struct Caller {
     name: &'static str,
     /// How it answers input requests.
     pub answers: Answers,
-    /// Leaves questions open, and takes them for something it was told.
+    /// Leaves input requests open, and records them like notifications.
     pub silent: bool,
     /// What it declares that it can be asked.
     pub can: Value,
     /// Every question it was asked, with its method.
     pub asked: Vec<(String, Value)>,
-    /// Everything that was told without being asked for.
-    pub told: Vec<Value>,
+    /// The notifications of the server.
+    pub notifications: Vec<Value>,
     /// What the server said of itself.
     pub about: Value,
     wire: Wire,
@@ -105,7 +105,7 @@ impl Caller {
             silent: false,
             can,
             asked: Vec::new(),
-            told: Vec::new(),
+            notifications: Vec::new(),
             about: Value::Null,
             wire: Wire::to(entrance, kind.version()),
             early: VecDeque::new(),
@@ -308,11 +308,15 @@ impl Caller {
         }
     }
 
-    /// Waits until the server has told something of that method.
-    pub async fn until_told(&mut self, method: &str) -> Value {
+    /// Waits for a notification of that method.
+    pub async fn wait_for_notification(&mut self, method: &str) -> Value {
         loop {
-            if let Some(at) = self.told.iter().position(|told| told["method"] == method) {
-                return self.told.remove(at);
+            if let Some(at) = self
+                .notifications
+                .iter()
+                .position(|notification| notification["method"] == method)
+            {
+                return self.notifications.remove(at);
             }
             self.hear().await;
         }
@@ -368,7 +372,7 @@ impl Caller {
                 };
                 self.write(answered).await;
             }
-            (Some(_), _) => self.told.push(message),
+            (Some(_), _) => self.notifications.push(message),
             (None, _) => self.early.push_back(message),
         }
     }

@@ -75,7 +75,7 @@ impl Wire {
         }
     }
 
-    /// Takes a request back without a word, where a request has a stream of its own to be closed (V2-CANC-1).
+    /// Cancels a request by closing its own stream, if it has one (V2-CANC-1).
     pub(super) fn close(&mut self, id: i64) -> bool {
         match self {
             Self::Http(http) => http.close(id),

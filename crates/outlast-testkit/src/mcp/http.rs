@@ -158,7 +158,7 @@ impl Answer {
     }
 
     /// The next message with that method, and its id; others are passed over.
-    pub async fn told(&mut self, method: &str) -> (String, Value) {
+    pub async fn next_message(&mut self, method: &str) -> (String, Value) {
         loop {
             let (id, message) = self.message().await.expect("the stream goes on");
             if message["method"] == method {

@@ -47,10 +47,10 @@ impl HttpClient {
         assert_eq!(answer.status, 200);
         self.session = answer.header("mcp-session-id").map(str::to_owned);
         let result = answer.json().await["result"].clone();
-        let told = self
+        let accepted = self
             .post(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }))
             .await;
-        assert_eq!(told.status, 202);
+        assert_eq!(accepted.status, 202);
         result
     }
 
@@ -112,10 +112,10 @@ impl HttpClient {
     /// Answers a question.
     pub async fn respond(&self, id: &Value, name: &str) {
         let result = json!({ "action": "accept", "content": { "name": name } });
-        let told = self
+        let accepted = self
             .post(&json!({ "jsonrpc": "2.0", "id": id, "result": result }))
             .await;
-        assert_eq!(told.status, 202);
+        assert_eq!(accepted.status, 202);
     }
 
     /// Listens, in general or after an event.

@@ -114,7 +114,7 @@ impl Line {
     }
 
     /// The next request or notification with that method.
-    pub async fn told(&mut self, method: &str) -> Value {
+    pub async fn next_message(&mut self, method: &str) -> Value {
         self.find(|message| message["method"] == method).await
     }
 
@@ -155,8 +155,8 @@ impl Line {
 
     /// Checks that nothing arrives for so long. What was kept before does not count.
     pub async fn silence(&mut self, time: Duration) {
-        let heard = tokio::time::timeout(time, self.lines.next_line()).await;
-        assert!(heard.is_err(), "{heard:?}");
+        let line = tokio::time::timeout(time, self.lines.next_line()).await;
+        assert!(line.is_err(), "{line:?}");
     }
 
     /// Sends nothing more, and returns what arrives until the other end closes, with what was kept before.

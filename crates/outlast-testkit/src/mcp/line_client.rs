@@ -79,8 +79,8 @@ impl LineClient {
     }
 
     /// The next request or notification with that method.
-    pub async fn told(&mut self, method: &str) -> Value {
-        let message = self.line.told(method).await;
+    pub async fn next_message(&mut self, method: &str) -> Value {
+        let message = self.line.next_message(method).await;
         self.check_new();
         message
     }

@@ -40,7 +40,7 @@ impl ScriptedHttpServer {
     ///
     /// # Panics
     ///
-    /// If there is none.
+    /// If no port is free.
     pub async fn listen() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let address = listener.local_addr().expect("it is bound");

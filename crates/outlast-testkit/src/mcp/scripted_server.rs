@@ -25,7 +25,7 @@ impl ScriptedServer {
             "serverInfo": { "name": "scripted", "version": "1" },
         });
         self.reply(&hello, result).await;
-        self.told("notifications/initialized").await;
+        self.next_message("notifications/initialized").await;
         hello
     }
 
@@ -50,7 +50,7 @@ impl ScriptedServer {
     }
 
     /// The next notification with that method.
-    pub async fn told(&mut self, method: &str) -> Value {
+    pub async fn next_message(&mut self, method: &str) -> Value {
         self.find(|message| message["method"] == method && message.get("id").is_none())
             .await
     }

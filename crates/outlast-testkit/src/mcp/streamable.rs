@@ -49,7 +49,7 @@ impl Streamable {
         }
     }
 
-    /// Sends a message. The answer to a request is heard later; anything else has been accepted when this returns.
+    /// Sends a message. The response to a request arrives later; any other message is accepted when this returns.
     pub(super) async fn send(&mut self, message: Value) {
         let (place, tell) = (self.place.clone(), self.tell.clone());
         let is_request = message.get("method").is_some() && message.get("id").is_some();

@@ -75,7 +75,7 @@ pub(crate) enum Broken {
 }
 
 impl Facts {
-    /// Takes note. Fails if a process found what contradicts the facts.
+    /// Records a note. Fails if a process found something that contradicts the facts.
     pub(crate) fn note(&mut self, note: &Note) -> Result<(), Vec<Broken>> {
         match note {
             Note::Asked { request, changes } => {

@@ -1,4 +1,4 @@
-//! Two stores are told the same, step by step, and must say the same.
+//! Two stores get the same operations, step by step, and must return the same.
 //!
 //! Scripts are random; commands go through [`Task::apply`](outlast_engine::Task::apply), so that only
 //! what can happen to a task is stored. Positions and the order within a sweep are a store's own
@@ -102,7 +102,7 @@ fn perform(
         let mut subject = Stage::new(subject.await);
         for (n, scene) in script.iter().enumerate() {
             let (says, should) = (subject.play(scene).await, expected.play(scene).await);
-            prop_assert_eq!(says, should, "scene {} was {:?}", n, scene);
+            prop_assert_eq!(says, should, "step {} was {:?}", n, scene);
         }
         let (says, should) = (subject.audit().await, expected.audit().await);
         prop_assert_eq!(says, should, "at the end");

@@ -29,7 +29,7 @@ pub(crate) enum Scene {
         records: Vec<Note>,
     },
     Remove(Vec<(u8, Hand)>),
-    /// A task is looked at by an owner, or by somebody who reaches all.
+    /// A read of a task in the scope of an owner, or in the scope of all tasks.
     Look {
         task: u8,
         owner: Option<u8>,

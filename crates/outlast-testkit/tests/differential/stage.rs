@@ -1,4 +1,4 @@
-//! One store on the stage: it is told what the script says, and what it answers is written down.
+//! Runs the script on one store and records what the store returns.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -61,7 +61,7 @@ pub(crate) struct Stage<S> {
     first: BTreeMap<TaskId, Task>,
     /// The nodes that live, by their number in the script.
     feeds: BTreeMap<u8, StoreEvents>,
-    /// How often somebody left: an engine that comes back has a new name.
+    /// How many engines have left: an engine that joins again has a new name.
     departures: u64,
     names: [u64; NODES as usize],
 }
@@ -138,7 +138,7 @@ impl<S: Subject> Stage<S> {
             }
             Scene::Claim(n) => self.claim(*n).await,
             Scene::Reopen => {
-                // Nobody lives through the end of the process.
+                // No engine outlives the process.
                 for n in 0..NODES {
                     self.leave(n).await;
                 }

@@ -1,4 +1,4 @@
-//! Clients that work on the same few tasks at once, and note what they ask and are told.
+//! Clients that work on the same few tasks at once, and record each request and reply.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use outlast_testkit::death::Dice;
 use outlast_wire::Raw;
 
 use crate::history::{ASKER, Actor, FINISHER, History};
-use crate::spec::{Op, Outcome, Seen, Told};
+use crate::spec::{Op, Outcome, Reply, Seen};
 
 /// Lets `clients` loose on `tasks` tasks and returns what they went through.
 pub(crate) async fn round(
@@ -94,7 +94,8 @@ impl Client {
                 ))
             }
         };
-        self.history.told(id, self.number, Told::Seen(seen.clone()));
+        self.history
+            .reply(id, self.number, Reply::Seen(seen.clone()));
         seen
     }
 
@@ -102,17 +103,17 @@ impl Client {
         self.history.asked(id, self.number, Op::Wait);
         let settled = self.engine.wait(&ada(), id).await.expect("it is there");
         let seen = Seen::Ended(outcome(&settled));
-        self.history.told(id, self.number, Told::Seen(seen));
+        self.history.reply(id, self.number, Reply::Seen(seen));
     }
 
     pub(crate) async fn cancel(&self, id: TaskId) {
         self.history.asked(id, self.number, Op::CancelNow);
-        let told = match self.engine.cancel_now(&ada(), id).await {
-            Ok(_) => Told::Done,
-            Err(EngineError::Refused(_)) => Told::Refused,
+        let reply = match self.engine.cancel_now(&ada(), id).await {
+            Ok(_) => Reply::Done,
+            Err(EngineError::Refused(_)) => Reply::Refused,
             Err(error) => panic!("{error}"),
         };
-        self.history.told(id, self.number, told);
+        self.history.reply(id, self.number, reply);
     }
 
     pub(crate) async fn answer(&self, id: TaskId, value: u64) {
@@ -121,7 +122,7 @@ impl Client {
         let answers = BTreeMap::from([(InputKey::new(QUESTION), answer)]);
         let answered = self.engine.provide_input(&ada(), id, answers).await;
         answered.expect("it is there");
-        self.history.told(id, self.number, Told::Done);
+        self.history.reply(id, self.number, Reply::Done);
     }
 }
 
@@ -145,9 +146,9 @@ pub(crate) async fn create(engine: &Engine, history: &History) -> TaskId {
         .create(NewCall::new(Owner::principal("ada"), origin))
         .await;
     let id = created.expect("there is room").task().id;
-    // Nobody else knows the id: the creation is over before anything else begins.
+    // No other client knows the id: the creation ends before anything else begins.
     history.asked(id, CREATOR, Op::Create);
-    history.told(id, CREATOR, Told::Done);
+    history.reply(id, CREATOR, Reply::Done);
     id
 }
 
@@ -172,7 +173,7 @@ fn outcome(settled: &EndedTask) -> Outcome {
     match (settled.summary.ending, &settled.body) {
         (Ending::Cancelled, None) => Outcome::Cancelled,
         (Ending::Result, Some(body)) => Outcome::Result(number(body)),
-        other => panic!("nobody ends it like that: {other:?}"),
+        other => panic!("no client ends it like that: {other:?}"),
     }
 }
 

@@ -1,5 +1,5 @@
-//! What was asked and told, in the order in which it happened, and whether one order of single steps
-//! explains it.
+//! The requests and replies in the order in which they happened, and the check whether one order of
+//! single steps explains them.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 use outlast_engine::TaskId;
 use stateright::semantics::{ConsistencyTester, LinearizabilityTester};
 
-use crate::spec::{OneTask, Op, Told};
+use crate::spec::{OneTask, Op, Reply};
 
 /// Who acts: clients by their number, and the work of a task.
 pub(crate) type Actor = u32;
@@ -24,7 +24,7 @@ pub(crate) struct History(Mutex<Vec<(TaskId, Actor, Event)>>);
 #[derive(Clone, Debug)]
 enum Event {
     Asked(Op),
-    Told(Told),
+    Reply(Reply),
 }
 
 impl History {
@@ -33,9 +33,9 @@ impl History {
         self.note(task, actor, Event::Asked(op));
     }
 
-    /// Notes what `actor` was told, after it was.
-    pub(crate) fn told(&self, task: TaskId, actor: Actor, told: Told) {
-        self.note(task, actor, Event::Told(told));
+    /// Records the reply to `actor`, after it arrived.
+    pub(crate) fn reply(&self, task: TaskId, actor: Actor, reply: Reply) {
+        self.note(task, actor, Event::Reply(reply));
     }
 
     /// Checks every task by itself; returns how many steps were explained, or a history that cannot be.
@@ -48,7 +48,7 @@ impl History {
                 .or_insert_with(|| LinearizabilityTester::new(OneTask::Absent));
             match event.clone() {
                 Event::Asked(op) => tester.on_invoke(*actor, op)?,
-                Event::Told(told) => tester.on_return(*actor, told)?,
+                Event::Reply(reply) => tester.on_return(*actor, reply)?,
             };
         }
         for (task, tester) in &testers {

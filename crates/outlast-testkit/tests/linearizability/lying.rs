@@ -41,7 +41,7 @@ impl Store for Lying {
         }
         let inner = self.inner.clone();
         StoreFuture::boxed(async move {
-            // Whoever wants to end it as well has looked by now.
+            // Other clients that end the task have read it by now.
             tokio::time::sleep(Duration::from_millis(5)).await;
             let id = replace.next.id;
             let now = inner.get(&Scope::AnyTask, id).await?;
@@ -60,7 +60,7 @@ impl Store for Lying {
             if self.lie != Lie::OldNews {
                 return Ok(now);
             }
-            let mut shown = self.shown.lock().expect("nobody panics here");
+            let mut shown = self.shown.lock().expect("no holder of the lock panics");
             let before = now.clone().and_then(|now| shown.insert(id, now));
             Ok(before.or(now))
         })

@@ -13,7 +13,7 @@ pub(crate) enum OneTask {
     Ended(Outcome),
 }
 
-/// What somebody does to it.
+/// An operation on a task.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Op {
     Create,
@@ -21,15 +21,15 @@ pub(crate) enum Op {
     Wait,
     CancelNow,
     Answer(u64),
-    /// The work asks. Nobody is told when that is stored.
+    /// The work sends an input request. No reply says when it is stored.
     Ask,
-    /// The work ends. Nobody is told when that is stored.
+    /// The work ends. No reply says when that is stored.
     Finish(u64),
 }
 
-/// What it is told.
+/// The reply to an operation.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Told {
+pub(crate) enum Reply {
     Done,
     Refused,
     Seen(Seen),
@@ -52,29 +52,29 @@ pub(crate) enum Outcome {
 
 impl SequentialSpec for OneTask {
     type Op = Op;
-    type Ret = Told;
+    type Ret = Reply;
 
-    fn invoke(&mut self, op: &Op) -> Told {
+    fn invoke(&mut self, op: &Op) -> Reply {
         match op {
             Op::Create => {
                 *self = Self::Working;
-                Told::Done
+                Reply::Done
             }
-            // Whoever waits is told an end: it matches where the task has ended like that, and nowhere else.
-            Op::Get | Op::Wait => Told::Seen(self.seen()),
+            // The reply to a wait is an end. It matches only where the task has ended like that.
+            Op::Get | Op::Wait => Reply::Seen(self.seen()),
             Op::CancelNow => self.end(Outcome::Cancelled),
             Op::Answer(value) => {
                 // An answer that comes at another time is ignored.
                 if *self == Self::Asking {
                     *self = Self::Answered(*value);
                 }
-                Told::Done
+                Reply::Done
             }
             Op::Ask => {
                 if *self == Self::Working {
                     *self = Self::Asking;
                 }
-                Told::Done
+                Reply::Done
             }
             Op::Finish(value) => self.end(Outcome::Result(*value)),
         }
@@ -82,13 +82,13 @@ impl SequentialSpec for OneTask {
 }
 
 impl OneTask {
-    fn end(&mut self, outcome: Outcome) -> Told {
-        // P2: once, for ever.
+    fn end(&mut self, outcome: Outcome) -> Reply {
+        // P2: once, and final.
         if matches!(self, Self::Ended(_) | Self::Absent) {
-            return Told::Refused;
+            return Reply::Refused;
         }
         *self = Self::Ended(outcome);
-        Told::Done
+        Reply::Done
     }
 
     fn seen(&self) -> Seen {

@@ -418,7 +418,7 @@ impl Core {
     }
 
     /// The headers that mirror the arguments of a call (V2-PARAM-1). If the tool list cannot be
-    /// read, there are none, and the server rejects the call if it needs them.
+    /// read, the call has no such headers, and the server rejects the call if it needs them.
     pub(crate) async fn call_headers(
         &self,
         conversation: &Arc<Conversation>,

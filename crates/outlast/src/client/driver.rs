@@ -153,7 +153,7 @@ impl<'a, O: CallController> Driver<'a, O> {
         let routes = poller.core.inbound.routes.clone();
         // If another execution follows the task, this one only polls it.
         let _status = routes.route_task(&poller.task.id, self.event_sender.clone(), name);
-        let _told = poller.core.listener.task(&poller.task.id);
+        let _subscription = poller.core.listener.task(&poller.task.id);
         if !open.is_empty() {
             reply_to_open_requests(&poller.core, &poller.task.id, open).await;
         }

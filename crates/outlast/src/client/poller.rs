@@ -548,7 +548,7 @@ fn poll_defaults(report: &TaskReport) -> PollDefaults {
     }
 }
 
-/// Waits for work in flight; pending forever if there is none.
+/// Waits for work in flight. Without work in flight it never completes.
 async fn in_flight<T>(work: &mut Option<Work<T>>) -> Result<T, Error> {
     match work {
         Some(work) => work.await,

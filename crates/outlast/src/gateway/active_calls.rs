@@ -62,7 +62,7 @@ pub(super) struct ResumedCall {
 #[derive(Clone)]
 pub(super) struct RecoveredRequest {
     pub(super) key: InputKey,
-    /// The response, if something waits for it already. The channel closes if there is none.
+    /// The response, if something waits for it already. If there is no response, the channel closes.
     pub(super) answer: Option<watch::Receiver<Option<InputResponse>>>,
 }
 

@@ -238,7 +238,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn an_unknown_tool_and_invalid_params_are_protocol_errors() {
         assert_eq!(
-            run(greet(), "nobody", json!({}), false).await.0,
+            run(greet(), "unknown", json!({}), false).await.0,
             Ending::Error(INVALID_PARAMS)
         );
         assert_eq!(

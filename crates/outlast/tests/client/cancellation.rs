@@ -123,8 +123,8 @@ async fn a_call_without_a_task_is_cancelled_by_notification() {
     let call = client.call_tool("slow", None).await.unwrap();
     let asked = server.asked("tools/call").await;
     assert_eq!(call.cancel().await, Ok(()));
-    let told = server.told("notifications/cancelled").await;
-    assert_eq!(told["params"]["requestId"], asked["id"]);
+    let notification = server.next_message("notifications/cancelled").await;
+    assert_eq!(notification["params"]["requestId"], asked["id"]);
     assert_eq!(call.outcome().await, Ok(Outcome::Cancelled));
     // V1-CANC-5: a late response is ignored.
     server.reply(&asked, text("late")).await;

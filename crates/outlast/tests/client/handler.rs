@@ -176,7 +176,9 @@ async fn changed_roots_are_announced() {
     let (client, mut server) = connected_with(options, json!({})).await;
     inbox.share([("file:///work".into(), None)]);
     client.roots_changed().await.unwrap();
-    server.told("notifications/roots/list_changed").await;
+    server
+        .next_message("notifications/roots/list_changed")
+        .await;
     server.ask("1", "roots/list", json!({})).await;
     let roots = json!({ "roots": [{ "uri": "file:///work" }] });
     assert_eq!(server.answer("1").await["result"], roots);
@@ -207,7 +209,7 @@ impl ClientHandler for CompletionRecorder {
 #[tokio::test(start_paused = true)]
 async fn completed_url_elicitations_are_reported_and_unknown_ones_ignored() {
     // V1-ELIC-13, V1-ELIC-14, V1-ELIC-7: a url is accepted without content.
-    let (tell, mut told) = tokio::sync::mpsc::unbounded_channel();
+    let (tell, mut notification) = tokio::sync::mpsc::unbounded_channel();
     let options = ClientOptions {
         handler: Arc::new(CompletionRecorder(tell)),
         server_name: Some("shop".into()),
@@ -227,13 +229,13 @@ async fn completed_url_elicitations_are_reported_and_unknown_ones_ignored() {
     server
         .notify(complete, json!({ "elicitationId": "e1" }))
         .await;
-    assert_eq!(told.recv().await.as_deref(), Some("shop e1"));
+    assert_eq!(notification.recv().await.as_deref(), Some("shop e1"));
     client.synchronize(&mut server).await;
     // An inbox has no pending url elicitations.
     let (inbox, options) = with_inbox();
     let (client, mut server) = connected_with(options, json!({})).await;
     server
-        .notify(complete, json!({ "elicitationId": "nobody's" }))
+        .notify(complete, json!({ "elicitationId": "unknown" }))
         .await;
     client.synchronize(&mut server).await;
     assert!(inbox.items().is_empty());
@@ -269,7 +271,7 @@ async fn tasks_result_is_repeated_after_the_end_of_the_task() {
     let lost = server.asked("tasks/result").await;
     let look = server.asked("tasks/get").await;
     server.reply(&look, task("completed", 100)).await;
-    let cancelled = server.told("notifications/cancelled").await;
+    let cancelled = server.next_message("notifications/cancelled").await;
     assert_eq!(cancelled["params"]["requestId"], lost["id"]);
     let again = server.asked("tasks/result").await;
     server.reply(&again, text("done")).await;

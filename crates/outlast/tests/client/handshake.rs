@@ -86,8 +86,8 @@ async fn a_silent_server_causes_timeouts() {
         Err(client::Error::TimedOut(_))
     ));
     let ping = server.asked("ping").await;
-    let told = server.told("notifications/cancelled").await;
-    assert_eq!(told["params"]["requestId"], ping["id"]);
+    let notification = server.next_message("notifications/cancelled").await;
+    assert_eq!(notification["params"]["requestId"], ping["id"]);
     let call = tokio::spawn({
         let call = client.call_tool("slow", None);
         async move { call.await.unwrap().outcome().await }
@@ -105,7 +105,7 @@ async fn a_silent_server_causes_timeouts() {
         Err(OutcomeError::Request(client::Error::TimedOut(_)))
     ));
     server.asked("tools/call").await;
-    server.told("notifications/cancelled").await;
+    server.next_message("notifications/cancelled").await;
 }
 
 #[tokio::test(start_paused = true)]

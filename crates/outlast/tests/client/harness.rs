@@ -51,14 +51,14 @@ pub(crate) async fn connected_with(
 
 /// A target, and the servers that are connected through it, in order.
 pub(crate) fn target() -> (Target, Servers) {
-    let (tell, told) = tokio::sync::mpsc::unbounded_channel();
+    let (tell, notification) = tokio::sync::mpsc::unbounded_channel();
     let target = Target::other("test", move || {
         let (line, theirs) = Line::pair();
         let _ = tell.send(Server(ScriptedServer::new(line)));
         let (read, write) = tokio::io::split(theirs);
         Ok(duplex::over(read, write))
     });
-    (target, Servers(told))
+    (target, Servers(notification))
 }
 
 pub(crate) struct Servers(tokio::sync::mpsc::UnboundedReceiver<Server>);

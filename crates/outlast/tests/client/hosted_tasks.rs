@@ -90,7 +90,7 @@ async fn a_hosted_task_has_id_status_ttl_and_times() {
         "{task}"
     );
     assert_eq!(time(&task, "lastUpdatedAt"), created);
-    let asking = within_a_minute(server.told(STATUS)).await["params"].clone();
+    let asking = within_a_minute(server.next_message(STATUS)).await["params"].clone();
     assert_eq!(asking["status"], "input_required");
     assert_eq!(asking["statusMessage"], "Awaiting user approval");
     // The times differ only if the clock advances.
@@ -99,7 +99,7 @@ async fn a_hosted_task_has_id_status_ttl_and_times() {
     let reply =
         json!({ "role": "assistant", "content": { "type": "text", "text": "Ho" }, "model": "m" });
     inbox.respond(item.id, raw(reply)).unwrap();
-    let ended = within_a_minute(server.told(STATUS)).await["params"].clone();
+    let ended = within_a_minute(server.next_message(STATUS)).await["params"].clone();
     assert_eq!(ended["status"], "completed");
     assert_eq!(time(&ended, "createdAt"), created);
     assert!(time(&asking, "lastUpdatedAt") >= created);
@@ -377,7 +377,7 @@ async fn the_handler_gets_the_reason_of_an_abort() {
     let host = Arc::new(SilentHandler(report));
     let (client, mut server) = client_with_handler(host, ReceiverOptions::default(), options).await;
     let task = create_task(&mut server, SAMPLING, sample()).await;
-    let asking = within_a_minute(server.told(STATUS)).await;
+    let asking = within_a_minute(server.next_message(STATUS)).await;
     assert_eq!(asking["params"]["status"], "input_required");
     let cancelled = call(&mut server, "tasks/cancel", named(&task)).await;
     assert_eq!(cancelled["result"]["status"], "cancelled");
@@ -391,7 +391,9 @@ async fn the_handler_gets_the_reason_of_an_abort() {
     assert_eq!(request.kind.method(), ELICITATION);
     assert_eq!(reason, "Expired");
     create_task(&mut server, SAMPLING, sample()).await;
-    while within_a_minute(server.told(STATUS)).await["params"]["status"] != "input_required" {}
+    while within_a_minute(server.next_message(STATUS)).await["params"]["status"] != "input_required"
+    {
+    }
     client.close().await;
     let (_, reason) = within_a_minute(aborted.recv()).await.unwrap();
     assert_eq!(reason, "Connection ended");
@@ -408,7 +410,7 @@ async fn poll_interval_and_status_message_are_options() {
     let (_client, mut server, _inbox) = client_with_inbox(options).await;
     let task = create_task(&mut server, SAMPLING, sample()).await;
     assert_eq!(task["pollInterval"], 700);
-    let asking = within_a_minute(server.told(STATUS)).await["params"].clone();
+    let asking = within_a_minute(server.next_message(STATUS)).await["params"].clone();
     assert_eq!(asking["statusMessage"], "Waiting for Ada");
     let got = call(&mut server, "tasks/get", named(&task)).await;
     assert_eq!(got["result"]["statusMessage"], "Waiting for Ada");

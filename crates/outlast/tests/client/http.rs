@@ -390,11 +390,11 @@ async fn an_unsendable_status_does_not_affect_the_task() {
     let made = wire.next("POST", "").await;
     let task = made.body["result"]["task"]["taskId"].clone();
     made.plain(202).await;
-    let told = wire.next("POST", "notifications/tasks/status").await;
-    told.plain(500).await;
+    let notification = wire.next("POST", "notifications/tasks/status").await;
+    notification.plain(500).await;
     inbox.decline(inbox.first().await.id).unwrap();
-    let told = wire.next("POST", "notifications/tasks/status").await;
-    told.plain(500).await;
+    let notification = wire.next("POST", "notifications/tasks/status").await;
+    notification.plain(500).await;
     let fetch = json!({ "jsonrpc": "2.0", "id": "r", "method": "tasks/result", "params": { "taskId": task } });
     stream.send(&format!("data: {fetch}\n\n")).await;
     let answer = wire.next("POST", "").await;

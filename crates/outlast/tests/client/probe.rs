@@ -68,7 +68,7 @@ impl Record {
         let sent = self.0.iter().map(|entry| &entry["sent"]);
         let sent = sent.filter(|request| request["method"] == method);
         let heard = |id: &Value| {
-            let mut heard = self.0.iter().map(|entry| &entry["heard"]);
+            let mut heard = self.0.iter().map(|entry| &entry["received"]);
             heard.find(|message| message["id"] == *id).unwrap()
         };
         sent.map(|request| heard(&request["id"])).collect()
@@ -92,7 +92,7 @@ impl Record {
 
     /// The statuses of polls, or of notifications, without repetitions.
     fn statuses(&self, of_notifications: bool) -> Vec<String> {
-        let heard = self.0.iter().map(|entry| &entry["heard"]);
+        let heard = self.0.iter().map(|entry| &entry["received"]);
         let shown = heard.filter_map(|message| {
             if of_notifications {
                 message["params"]["status"].as_str()
@@ -152,7 +152,7 @@ async fn a_server_creates_polls_and_fetches_a_sampling_task() {
     assert_eq!(item.request.kind, InputKind::Sample);
     // The user decides after the server has seen `input_required`.
     until(&file, |entry| {
-        entry["heard"]["result"]["status"] == "input_required"
+        entry["received"]["result"]["status"] == "input_required"
     })
     .await;
     let said = json!({ "role": "assistant", "content": { "type": "text", "text": "Hello." }, "model": "m", "stopReason": "endTurn" });
@@ -166,9 +166,9 @@ async fn a_server_creates_polls_and_fetches_a_sampling_task() {
         polled.ends_with(&["input_required", "completed"]),
         "{polled:?}"
     );
-    let told = record.statuses(true);
-    assert_eq!(told[0], "input_required");
-    assert_eq!(told.last().unwrap(), "completed");
+    let notification = record.statuses(true);
+    assert_eq!(notification[0], "input_required");
+    assert_eq!(notification.last().unwrap(), "completed");
     let mut expected = said;
     expected["_meta"][RELATED] = json!({ "taskId": task["taskId"] });
     assert_eq!(record.answer("tasks/result")["result"], expected);

@@ -129,8 +129,8 @@ async fn an_endless_tasks_result_times_out_and_polling_continues() {
     let (_client, mut server, call) = calling().await;
     server.make_task("input_required", 3_600_000).await;
     let fetch = server.asked("tasks/result").await;
-    let told = server.told("notifications/cancelled").await;
-    assert_eq!(told["params"]["requestId"], fetch["id"]);
+    let notification = server.next_message("notifications/cancelled").await;
+    assert_eq!(notification["params"]["requestId"], fetch["id"]);
     let look = server.asked("tasks/get").await;
     server.reply(&look, task("completed", 100)).await;
     let fetch = server.asked("tasks/result").await;

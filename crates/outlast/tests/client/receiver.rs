@@ -100,10 +100,13 @@ async fn a_sampling_task_waits_for_the_user_and_ends_with_the_response() {
         (&task["ttl"], &task["pollInterval"]),
         (&json!(8_000), &json!(2_000))
     );
-    let told = server.told(STATUS).await;
-    assert_eq!(told["params"]["status"], "input_required");
-    assert_eq!(told["params"]["statusMessage"], "Awaiting user approval");
-    assert_eq!(told["params"]["taskId"], task["taskId"]);
+    let notification = server.next_message(STATUS).await;
+    assert_eq!(notification["params"]["status"], "input_required");
+    assert_eq!(
+        notification["params"]["statusMessage"],
+        "Awaiting user approval"
+    );
+    assert_eq!(notification["params"]["taskId"], task["taskId"]);
     let looked = call(&mut server, "tasks/get", named(&task)).await;
     assert_eq!(looked["result"]["status"], "input_required");
     // S1-16: the same inbox, and no task data in the request.
@@ -127,10 +130,10 @@ async fn a_sampling_task_waits_for_the_user_and_ends_with_the_response() {
     expected["_meta"]["io.modelcontextprotocol/related-task"] = named(&task);
     assert_eq!(waited["result"], expected);
     loop {
-        let told = server.told(STATUS).await;
-        if told["params"]["status"] == "completed" {
+        let notification = server.next_message(STATUS).await;
+        if notification["params"]["status"] == "completed" {
             // S0-52: the message of an earlier status is gone.
-            assert_eq!(told["params"].get("statusMessage"), None);
+            assert_eq!(notification["params"].get("statusMessage"), None);
             break;
         }
     }
@@ -201,7 +204,7 @@ async fn a_cancelled_task_dismisses_its_request_and_stays_cancelled() {
         -32602
     );
     loop {
-        if server.told(STATUS).await["params"]["status"] == "cancelled" {
+        if server.next_message(STATUS).await["params"]["status"] == "cancelled" {
             break;
         }
     }
@@ -338,9 +341,12 @@ async fn a_task_can_stay_working_while_it_waits_for_the_user() {
     };
     let (_client, mut server, inbox) = client_with_inbox(options).await;
     let task = create_task(&mut server, "sampling/createMessage", sample(json!({}))).await;
-    let told = server.told(STATUS).await;
-    assert_eq!(told["params"]["status"], "working");
-    assert_eq!(told["params"]["statusMessage"], "Awaiting user approval");
+    let notification = server.next_message(STATUS).await;
+    assert_eq!(notification["params"]["status"], "working");
+    assert_eq!(
+        notification["params"]["statusMessage"],
+        "Awaiting user approval"
+    );
     inbox.cancel(inbox.first().await.id).unwrap();
     assert_eq!(
         call(&mut server, "tasks/result", named(&task)).await["error"]["code"],

@@ -294,7 +294,7 @@ async fn input_rounds_survive_the_gateway_and_responses_are_sent_once() {
         server.reply(&call, asked).await;
     };
     let (begun, ()) = tokio::join!(caller.begin(json!({ "name": "slow" })), asking);
-    let first = caller.until_told("elicitation/create").await;
+    let first = caller.wait_for_notification("elicitation/create").await;
     engine.shutdown(Duration::ZERO).await.unwrap();
     drop((caller, server, front));
 
@@ -305,7 +305,7 @@ async fn input_rounds_survive_the_gateway_and_responses_are_sent_once() {
     // The client of the same owner shares the connection.
     let mut caller = connect(Kind::V1, &front).await;
     caller.silent = true;
-    let again = caller.until_told("elicitation/create").await;
+    let again = caller.wait_for_notification("elicitation/create").await;
     assert_eq!(again["id"], first["id"], "it is the same question");
     let accept = json!({ "action": "accept", "content": { "name": "Ada" } });
     let answer = json!({ "jsonrpc": "2.0", "id": again["id"], "result": accept });

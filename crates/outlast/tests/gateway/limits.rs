@@ -132,7 +132,7 @@ async fn unrecorded_responses_are_not_sent_and_the_error_has_a_next_step() {
         server.reply(&call, asked).await;
     };
     let (begun, ()) = tokio::join!(caller.begin(json!({ "name": "slow" })), asking);
-    let question = caller.until_told("elicitation/create").await;
+    let question = caller.wait_for_notification("elicitation/create").await;
     // The response itself is stored.
     faults.fail_writes_after(1, 1, Strike::BeforeCommit);
     let accept = json!({ "action": "accept", "content": {} });

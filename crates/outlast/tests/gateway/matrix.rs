@@ -153,9 +153,9 @@ async fn progress_is_forwarded_or_becomes_the_status_message() {
                 called["task"] = json!({});
             }
             let id = caller.send("tools/call", called).await;
-            let told = caller.until_told("notifications/progress").await;
-            assert_eq!(told["params"]["progressToken"], "mine", "{cell}");
-            assert_eq!(told["params"]["progress"], 1.0, "{cell}");
+            let notification = caller.wait_for_notification("notifications/progress").await;
+            assert_eq!(notification["params"]["progressToken"], "mine", "{cell}");
+            assert_eq!(notification["params"]["progress"], 1.0, "{cell}");
             gate.add_permits(1);
             let answer = caller.answer_to(id).await;
             let ended = caller.finish(params, answer).await;

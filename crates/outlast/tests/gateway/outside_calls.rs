@@ -36,7 +36,9 @@ async fn an_input_request_outside_a_call_goes_to_one_session() {
         let waiting = tokio::spawn(async move {
             let mut caller = connect(kind, &front).await;
             if matches!(kind, Kind::PlainLegacy | Kind::V1) {
-                caller.until_told("notifications/example/done").await;
+                caller
+                    .wait_for_notification("notifications/example/done")
+                    .await;
             }
             caller
         });
@@ -67,9 +69,11 @@ async fn an_input_request_withdrawn_by_the_server_is_withdrawn_at_the_client() {
         // By hand, without a response.
         let mut caller = connect(Kind::V1, &front).await;
         caller.silent = true;
-        let told = caller.until_told("notifications/cancelled").await;
-        let asked = caller.until_told("elicitation/create").await;
-        (asked, told)
+        let notification = caller
+            .wait_for_notification("notifications/cancelled")
+            .await;
+        let asked = caller.wait_for_notification("elicitation/create").await;
+        (asked, notification)
     });
     let mut server = servers.next().await;
     server.welcome("2025-11-25", json!({ "tools": {} })).await;
@@ -78,8 +82,8 @@ async fn an_input_request_withdrawn_by_the_server_is_withdrawn_at_the_client() {
     tokio::time::sleep(Duration::from_secs(1)).await;
     let cancelled = json!({ "requestId": "q" });
     server.notify("notifications/cancelled", cancelled).await;
-    let (asked, told) = hearing.await.unwrap();
-    assert_eq!(told["params"]["requestId"], asked["id"]);
+    let (asked, notification) = hearing.await.unwrap();
+    assert_eq!(notification["params"]["requestId"], asked["id"]);
 }
 
 #[tokio::test(start_paused = true)]

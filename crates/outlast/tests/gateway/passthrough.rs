@@ -147,12 +147,19 @@ async fn change_notifications_reach_the_subscribed_clients() {
     server
         .notify("notifications/tools/list_changed", json!({}))
         .await;
-    let told = caller.until_told("notifications/resources/updated").await;
-    assert_eq!(told["params"]["uri"], "a:b");
-    caller.until_told("notifications/tools/list_changed").await;
-    other.until_told("notifications/tools/list_changed").await;
-    let unasked = |told: &Value| told["method"] == "notifications/resources/updated";
-    assert!(!other.told.iter().any(unasked));
+    let notification = caller
+        .wait_for_notification("notifications/resources/updated")
+        .await;
+    assert_eq!(notification["params"]["uri"], "a:b");
+    caller
+        .wait_for_notification("notifications/tools/list_changed")
+        .await;
+    other
+        .wait_for_notification("notifications/tools/list_changed")
+        .await;
+    let unasked =
+        |notification: &Value| notification["method"] == "notifications/resources/updated";
+    assert!(!other.notifications.iter().any(unasked));
     // Both share a connection: the server gets the first subscription and the last unsubscription.
     let address = json!({ "uri": "a:b" });
     other.request("resources/subscribe", address.clone()).await;
@@ -177,8 +184,8 @@ async fn log_messages_reach_the_call_or_the_session() {
             json!({ "level": "error", "data": "in general" }),
         )
         .await;
-    let told = caller.until_told("notifications/message").await;
-    assert_eq!(told["params"]["data"], "in general");
+    let notification = caller.wait_for_notification("notifications/message").await;
+    assert_eq!(notification["params"]["data"], "in general");
     let id = caller
         .send("logging/setLevel", json!({ "level": "debug" }))
         .await;
@@ -195,12 +202,14 @@ async fn log_messages_reach_the_call_or_the_session() {
             json!({ "level": "debug", "data": "of the call" }),
         )
         .await;
-    let told = caller.until_told("notifications/message").await;
-    assert_eq!(told["params"]["data"], "of the call");
+    let notification = caller.wait_for_notification("notifications/message").await;
+    assert_eq!(notification["params"]["data"], "of the call");
     caller
         .notify("notifications/roots/list_changed", json!({}))
         .await;
-    server.told("notifications/roots/list_changed").await;
+    server
+        .next_message("notifications/roots/list_changed")
+        .await;
     server.reply(&asked, scripted::text("done")).await;
     caller.answer_to(id).await;
 }
@@ -269,17 +278,21 @@ async fn a_listener_without_a_session_gets_its_resource_updates() {
     assert_eq!(asked["params"]["uri"], "a:b");
     server.reply(&asked, json!({})).await;
     caller
-        .until_told("notifications/subscriptions/acknowledged")
+        .wait_for_notification("notifications/subscriptions/acknowledged")
         .await;
     server
         .notify("notifications/resources/updated", json!({ "uri": "a:b" }))
         .await;
-    let told = caller.until_told("notifications/resources/updated").await;
-    assert_eq!(told["params"]["uri"], "a:b");
+    let notification = caller
+        .wait_for_notification("notifications/resources/updated")
+        .await;
+    assert_eq!(notification["params"]["uri"], "a:b");
     server
         .notify("notifications/tools/list_changed", json!({}))
         .await;
-    caller.until_told("notifications/tools/list_changed").await;
+    caller
+        .wait_for_notification("notifications/tools/list_changed")
+        .await;
     caller
         .notify("notifications/cancelled", json!({ "requestId": id }))
         .await;
@@ -303,8 +316,10 @@ async fn session_preferences_work_with_a_server_without_sessions() {
     // The gateway opens its subscription shortly afterwards.
     tokio::time::sleep(std::time::Duration::from_secs(1)).await;
     harness.resources.updated("note:one");
-    let told = caller.until_told("notifications/resources/updated").await;
-    assert_eq!(told["params"]["uri"], "note:one");
+    let notification = caller
+        .wait_for_notification("notifications/resources/updated")
+        .await;
+    assert_eq!(notification["params"]["uri"], "note:one");
 }
 
 #[tokio::test(start_paused = true)]

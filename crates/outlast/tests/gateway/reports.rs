@@ -49,8 +49,10 @@ async fn ended(caller: &mut Caller, begun: &Value) -> Value {
 }
 
 async fn tell(server: &mut Server, status: &str, message: &str) {
-    let told = saying(status, message);
-    server.notify("notifications/tasks/status", told).await;
+    let notification = saying(status, message);
+    server
+        .notify("notifications/tasks/status", notification)
+        .await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -146,9 +148,10 @@ async fn the_last_progress_before_the_end_arrives() {
         };
         let (answer, ()) = tokio::join!(caller.request("tools/call", params), serving);
         assert!(answer.get("result").is_some(), "{answer}");
-        let told = caller.told.iter();
-        let mut told = told.filter(|told| told["method"] == "notifications/progress");
-        let last = told.next_back().unwrap();
+        let notification = caller.notifications.iter();
+        let mut notification =
+            notification.filter(|notification| notification["method"] == "notifications/progress");
+        let last = notification.next_back().unwrap();
         assert_eq!(last["params"]["progress"], burst, "{last}");
     }
 }

@@ -44,8 +44,10 @@ async fn status(caller: &mut Caller, task: &Value) -> Value {
 }
 
 async fn tell(server: &mut Server, status: &str) {
-    let told = task(status, 60_000);
-    server.notify("notifications/tasks/status", told).await;
+    let notification = task(status, 60_000);
+    server
+        .notify("notifications/tasks/status", notification)
+        .await;
 }
 
 fn form(message: &str) -> Value {
@@ -53,9 +55,10 @@ fn form(message: &str) -> Value {
 }
 
 fn statuses(caller: &Caller) -> Vec<&str> {
-    let of_task = |told: &&Value| told["method"] == "notifications/tasks/status";
-    let told = caller.told.iter().filter(of_task);
-    told.map(|told| told["params"]["status"].as_str().unwrap())
+    let of_task = |notification: &&Value| notification["method"] == "notifications/tasks/status";
+    let notification = caller.notifications.iter().filter(of_task);
+    notification
+        .map(|notification| notification["params"]["status"].as_str().unwrap())
         .collect()
 }
 
@@ -250,8 +253,8 @@ async fn a_cancellation_dismisses_the_input_request_of_the_call() {
         assert!(ack.get("error").is_none(), "{ack}");
         let answer = server.answer("q").await;
         assert_eq!(answer["result"]["action"], "cancel", "{kind:?}: {answer}");
-        let told = server.told("notifications/cancelled").await;
-        assert_eq!(told["params"]["requestId"], call["id"]);
+        let notification = server.next_message("notifications/cancelled").await;
+        assert_eq!(notification["params"]["requestId"], call["id"]);
         while status(&mut caller, &id).await != "cancelled" {}
         let gone = caller.request("tasks/get", id.clone()).await;
         assert!(gone["result"].get("inputRequests").is_none(), "{gone}");
@@ -264,7 +267,7 @@ async fn a_cancellation_dismisses_the_input_request_of_the_call() {
             let taken = caller.request("tasks/update", update).await;
             assert!(taken.get("error").is_none(), "{taken}");
         } else {
-            let asked = caller.until_told("elicitation/create").await;
+            let asked = caller.wait_for_notification("elicitation/create").await;
             let late = json!({ "jsonrpc": "2.0", "id": asked["id"], "result": accept });
             caller.write(late).await;
         }
@@ -415,13 +418,19 @@ async fn a_status_message_of_v2_is_one_of_v1_and_not_progress() {
         times.push(got["result"]["lastUpdatedAt"].as_str().unwrap().to_owned());
     }
     assert!(times[0] < times[1], "{times:?}");
-    let told = caller
-        .told
+    let notification = caller
+        .notifications
         .iter()
-        .map(|told| told["method"].as_str().unwrap());
-    let told: Vec<_> = told.collect();
-    assert!(told.contains(&"notifications/tasks/status"), "{told:?}");
-    assert!(!told.contains(&"notifications/progress"), "{told:?}");
+        .map(|notification| notification["method"].as_str().unwrap());
+    let notification: Vec<_> = notification.collect();
+    assert!(
+        notification.contains(&"notifications/tasks/status"),
+        "{notification:?}"
+    );
+    assert!(
+        !notification.contains(&"notifications/progress"),
+        "{notification:?}"
+    );
 }
 
 /// A client that supports url elicitation.
@@ -463,12 +472,13 @@ async fn only_a_legacy_client_gets_an_elicitation_id() {
         server.reply(&call, scripted::text("in")).await;
         let (caller, ended) = calling.await.unwrap();
         assert!(matches!(ended, Ending::Result(_)), "{kind:?}: {ended:?}");
-        let complete = |told: &&Value| told["method"] == "notifications/elicitation/complete";
+        let complete =
+            |notification: &&Value| notification["method"] == "notifications/elicitation/complete";
         let complete = caller
-            .told
+            .notifications
             .iter()
             .find(complete)
-            .map(|told| &told["params"]);
+            .map(|notification| &notification["params"]);
         let (_, asked) = &caller.asked[0];
         assert_eq!(asked["url"], "https://example.org/in");
         match kind {

@@ -71,7 +71,7 @@ async fn a_task_can_be_cancelled_by_its_ticket() {
         let ended = caller.call("task_wait", id).await;
         assert_eq!(ended, Ending::Cancelled);
         let unknown = caller
-            .call("task_wait", json!({ "taskId": "nobody" }))
+            .call("task_wait", json!({ "taskId": "unknown" }))
             .await;
         assert!(matches!(unknown, Ending::Error(-32602, _)), "{unknown:?}");
     }
@@ -85,8 +85,8 @@ async fn a_client_whose_timeout_resets_gets_regular_progress() {
     let id = caller.send("tools/call", params).await;
     let mut last = 0.0;
     for _ in 0..30 {
-        let told = caller.until_told("notifications/progress").await;
-        let now = told["params"]["progress"].as_f64().unwrap();
+        let notification = caller.wait_for_notification("notifications/progress").await;
+        let now = notification["params"]["progress"].as_f64().unwrap();
         // V1-PRG-3.
         assert!(now > last, "{now} after {last}");
         last = now;

@@ -63,7 +63,7 @@ async fn a_session_continues_after_every_kill_of_its_server() {
         .task("confirm_and_sample", json!({ "topic": "tides" }))
         .await;
     let mut general = client.listen(None).await;
-    let (seen, _) = general.told("elicitation/create").await;
+    let (seen, _) = general.next_message("elicitation/create").await;
     client.until(&asks, "input_required").await;
     let server = kill_and_start(server, &file);
     // Events from before the kill arrive, then the stream ends.
@@ -73,17 +73,17 @@ async fn a_session_continues_after_every_kill_of_its_server() {
     let mut general = client.listen(Some(&seen)).await;
     let mut open = Vec::new();
     for _ in 0..2 {
-        let (_, received) = general.told("notifications/tasks/status").await;
+        let (_, received) = general.next_message("notifications/tasks/status").await;
         open.push(received["params"]["taskId"].as_str().unwrap().to_owned());
     }
     open.sort();
     let mut expected = [works.clone(), asks.clone()];
     expected.sort();
     assert_eq!(open, expected);
-    let (_, input_request) = general.told("elicitation/create").await;
+    let (_, input_request) = general.next_message("elicitation/create").await;
     let yes = json!({ "action": "accept", "content": { "confirm": true } });
     respond(&client, &input_request, yes).await;
-    let (_, input_request) = general.told("sampling/createMessage").await;
+    let (_, input_request) = general.next_message("sampling/createMessage").await;
     let line = json!({
         "role": "assistant", "model": "none", "content": { "type": "text", "text": "To and fro." },
     });

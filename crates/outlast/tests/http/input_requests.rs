@@ -12,7 +12,7 @@ async fn an_input_request_is_sent_on_the_stream_of_tasks_result() {
     let task = client.task("ask", json!({})).await;
     let mut waiting = client.result(&task).await;
     assert!(waiting.is_stream());
-    let (_, input_request) = waiting.told("elicitation/create").await;
+    let (_, input_request) = waiting.next_message("elicitation/create").await;
     let meta = &input_request["params"]["_meta"]["io.modelcontextprotocol/related-task"];
     assert_eq!(meta["taskId"], task);
     client.respond(&input_request["id"], "Ada").await;
@@ -28,7 +28,7 @@ async fn without_a_wait_an_input_request_uses_the_general_stream() {
     let client = harness.client().await;
     let mut general = client.listen(None).await;
     let task = client.task("ask", json!({})).await;
-    let (_, input_request) = general.told("elicitation/create").await;
+    let (_, input_request) = general.next_message("elicitation/create").await;
     client.respond(&input_request["id"], "Bob").await;
     client.until(&task, "completed").await;
     let response = client.result(&task).await.json().await;
@@ -42,7 +42,7 @@ async fn an_input_request_waits_for_a_stream() {
     let task = client.task("ask", json!({})).await;
     client.until(&task, "input_required").await;
     let mut general = client.listen(None).await;
-    let (_, input_request) = general.told("elicitation/create").await;
+    let (_, input_request) = general.next_message("elicitation/create").await;
     client.respond(&input_request["id"], "Eve").await;
     client.until(&task, "completed").await;
 }
@@ -53,16 +53,16 @@ async fn after_a_disconnect_an_input_request_keeps_its_id() {
     let client = harness.client().await;
     let task = client.task("ask", json!({})).await;
     let mut waiting = client.result(&task).await;
-    let (_, input_request) = waiting.told("elicitation/create").await;
+    let (_, input_request) = waiting.next_message("elicitation/create").await;
     drop(waiting);
     notice_disconnect().await;
     let mut general = client.listen(None).await;
-    let (_, again) = general.told("elicitation/create").await;
+    let (_, again) = general.next_message("elicitation/create").await;
     assert_eq!(again, input_request);
     drop(general);
     notice_disconnect().await;
     let mut waiting = client.result(&task).await;
-    let (_, again) = waiting.told("elicitation/create").await;
+    let (_, again) = waiting.next_message("elicitation/create").await;
     assert_eq!(again, input_request);
     client.respond(&again["id"], "Kim").await;
     assert!(waiting.rest().await.last().unwrap().get("result").is_some());
@@ -78,7 +78,7 @@ async fn an_input_request_is_sent_on_one_stream_only() {
     one.event().await;
     two.event().await;
     let task = client.task("ask", json!({})).await;
-    let (_, input_request) = two.told("elicitation/create").await;
+    let (_, input_request) = two.next_message("elicitation/create").await;
     one.silence().await;
     client.respond(&input_request["id"], "Lee").await;
     client.until(&task, "completed").await;

@@ -18,7 +18,7 @@ async fn an_input_request_is_repeated_until_it_has_a_response() {
     let mut input_requests = Vec::new();
     for _ in 0..5 {
         let mut waiting = client.result(&task).await;
-        let (_, input_request) = waiting.told("elicitation/create").await;
+        let (_, input_request) = waiting.next_message("elicitation/create").await;
         input_requests.push(input_request);
         drop(waiting);
         // The server needs time to notice the disconnect.
@@ -91,7 +91,7 @@ async fn an_input_response_of_another_session_is_ignored() {
     let (one, other) = (harness.client().await, harness.client().await);
     let task = one.task("ask", json!({})).await;
     let mut waiting = one.result(&task).await;
-    let (_, input_request) = waiting.told("elicitation/create").await;
+    let (_, input_request) = waiting.next_message("elicitation/create").await;
     other.respond(&input_request["id"], "Mallory").await;
     assert_eq!(
         one.status(&task).await["result"]["status"],

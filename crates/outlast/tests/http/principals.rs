@@ -89,7 +89,7 @@ async fn the_next_session_gets_input_requests_of_an_ended_one() {
     assert_eq!(ada.leave().await.status, 204);
     let ada = meet(&harness, "a-secret").await;
     let mut waiting = ada.result(&task).await;
-    let (_, input_request) = waiting.told("elicitation/create").await;
+    let (_, input_request) = waiting.next_message("elicitation/create").await;
     ada.respond(&input_request["id"], "Ada").await;
     assert!(waiting.rest().await.last().unwrap().get("result").is_some());
 }

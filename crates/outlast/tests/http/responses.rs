@@ -170,8 +170,8 @@ async fn concurrent_clients_are_isolated() {
     assert_ne!(one.session, two.session);
     let (mine, theirs) = tokio::join!(one.task("ask", json!({})), two.task("ask", json!({})));
     let (mut of_one, mut of_two) = tokio::join!(one.listen(None), two.listen(None));
-    let (_, first) = of_one.told("elicitation/create").await;
-    let (_, second) = of_two.told("elicitation/create").await;
+    let (_, first) = of_one.next_message("elicitation/create").await;
+    let (_, second) = of_two.next_message("elicitation/create").await;
     let related = |received: &serde_json::Value| {
         received["params"]["_meta"]["io.modelcontextprotocol/related-task"]["taskId"].clone()
     };

@@ -19,7 +19,7 @@ async fn a_session_continues_after_a_restart() {
     let asks = client.task("ask", json!({})).await;
     let open = client.task("gated", json!({})).await;
     let mut general = client.listen(None).await;
-    let (last, first_request) = general.told("elicitation/create").await;
+    let (last, first_request) = general.next_message("elicitation/create").await;
     harness.stop().await;
     drop(general);
 
@@ -35,8 +35,8 @@ async fn a_session_continues_after_a_restart() {
     // The event id is from before the restart: the client gets the status of open tasks and the
     // input request.
     let mut general = client.listen(Some(&last)).await;
-    general.told("notifications/tasks/status").await;
-    let (_, input_request) = general.told("elicitation/create").await;
+    general.next_message("notifications/tasks/status").await;
+    let (_, input_request) = general.next_message("elicitation/create").await;
     assert_ne!(
         input_request["id"], first_request["id"],
         "a new run has a new id"
@@ -66,7 +66,7 @@ async fn a_wait_after_a_restart_gets_the_input_request() {
         ..client
     };
     let mut waiting = client.result(&task).await;
-    let (_, input_request) = waiting.told("elicitation/create").await;
+    let (_, input_request) = waiting.next_message("elicitation/create").await;
     client.respond(&input_request["id"], "Bob").await;
     let last = waiting.rest().await.pop().unwrap();
     assert_eq!(last["result"]["content"][0]["text"], "Hello, \"Bob\"!");
@@ -141,7 +141,9 @@ async fn preferences_survive_a_restart() {
             }
         }
     });
-    let (_, notification) = general.told("notifications/resources/updated").await;
+    let (_, notification) = general
+        .next_message("notifications/resources/updated")
+        .await;
     assert_eq!(notification["params"], one);
     changes.abort();
     drop(general);

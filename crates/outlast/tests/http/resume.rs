@@ -20,7 +20,7 @@ async fn a_stream_resumes_after_the_last_seen_event() {
     // Events of another stream are not replayed.
     let task = client.task("ask", json!({})).await;
     let mut other = client.result(&task).await;
-    other.told("elicitation/create").await;
+    other.next_message("elicitation/create").await;
     harness.gate.add_permits(2);
     let mut again = client.listen(Some(&first)).await;
     let opening = again.event().await.unwrap();
@@ -45,19 +45,19 @@ async fn log_messages_of_a_task_are_replayed() {
     // Once the task is working, its session follows it.
     client.until(&task, "working").await;
     harness.gate.add_permits(1);
-    let (first, received) = listening.told("notifications/message").await;
+    let (first, received) = listening.next_message("notifications/message").await;
     assert_eq!(received["params"]["data"], "one");
     harness.gate.add_permits(1);
-    listening.told("notifications/message").await;
+    listening.next_message("notifications/message").await;
     // The client has acknowledged the first message only.
     drop(listening);
     let mut again = client.listen(Some(&first)).await;
-    let (_, received) = again.told("notifications/message").await;
+    let (_, received) = again.next_message("notifications/message").await;
     assert_eq!(received["params"]["data"], "two");
     let related = &received["params"]["_meta"]["io.modelcontextprotocol/related-task"];
     assert_eq!(*related, json!({ "taskId": task }));
     harness.gate.add_permits(2);
-    let (_, received) = again.told("notifications/message").await;
+    let (_, received) = again.next_message("notifications/message").await;
     assert_eq!(received["params"]["data"], "three");
 }
 
@@ -88,7 +88,7 @@ async fn a_resumed_wait_gets_the_missed_input_request() {
     drop(waiting);
     client.until(&task, "input_required").await;
     let mut again = client.listen(Some(&opening)).await;
-    let (_, input_request) = again.told("elicitation/create").await;
+    let (_, input_request) = again.next_message("elicitation/create").await;
     client.respond(&input_request["id"], "Ada").await;
     let last = again.rest().await.pop().unwrap();
     assert_eq!(last["result"]["content"][0]["text"], "Hello, \"Ada\"!");
@@ -105,7 +105,7 @@ async fn an_unknown_event_id_opens_a_stream_with_open_tasks() {
         let mut fresh = client.listen(Some(unknown)).await;
         let mut shown = Vec::new();
         for _ in 0..2 {
-            let (_, received) = fresh.told("notifications/tasks/status").await;
+            let (_, received) = fresh.next_message("notifications/tasks/status").await;
             shown.push((
                 received["params"]["taskId"].clone(),
                 received["params"]["status"].clone(),
@@ -119,7 +119,7 @@ async fn an_unknown_event_id_opens_a_stream_with_open_tasks() {
             shown.contains(&(json!(asks), json!("input_required"))),
             "{shown:?}"
         );
-        let (_, input_request) = fresh.told("elicitation/create").await;
+        let (_, input_request) = fresh.next_message("elicitation/create").await;
         assert!(input_request["id"].as_str().unwrap().starts_with(&asks));
         drop(fresh);
         tokio::time::sleep(Duration::from_millis(100)).await;
@@ -168,11 +168,13 @@ async fn a_change_is_sent_on_the_general_stream() {
     let mut listening = client.listen(None).await;
     let seen = listening.event().await.unwrap().id.unwrap();
     harness.resources.updated("test:one");
-    let (_, notification) = listening.told("notifications/resources/updated").await;
+    let (_, notification) = listening
+        .next_message("notifications/resources/updated")
+        .await;
     assert_eq!(notification["params"], uri);
     drop(listening);
     let mut again = client.listen(Some(&seen)).await;
-    again.told("notifications/resources/updated").await;
+    again.next_message("notifications/resources/updated").await;
     // An ended session receives nothing.
     assert_eq!(client.leave().await.status, 204);
     harness.resources.updated("test:one");

@@ -23,7 +23,7 @@ async fn input_requests_prefer_the_wait_and_statuses_the_general_stream() {
     let mut waiting = client.result(&task).await;
     assert!(waiting.is_stream());
     harness.gate.add_permits(1);
-    let (_, input_request) = waiting.told("elicitation/create").await;
+    let (_, input_request) = waiting.next_message("elicitation/create").await;
     client.respond(&input_request["id"], "Ada").await;
     let rest = waiting.rest().await;
     assert_eq!(rest.last().unwrap()["result"]["content"][0]["text"], "Ada");

@@ -18,7 +18,7 @@ async fn the_general_stream_never_carries_a_response() {
     let waiting = client.result(&task).await;
     client.call("ping", json!({})).await;
     harness.gate.add_permits(1);
-    let (_, received) = general.told("notifications/tasks/status").await;
+    let (_, received) = general.next_message("notifications/tasks/status").await;
     assert_eq!(received["params"]["taskId"], task);
     assert_eq!(received["params"]["status"], "completed");
     assert!({ waiting }.rest().await.pop().unwrap()["result"].is_object());
@@ -58,7 +58,7 @@ async fn task_notifications_survive_a_disconnect() {
     harness.gate.add_permits(1);
     client.until(&task, "completed").await;
     let mut again = client.listen(Some(&seen)).await;
-    let (_, received) = again.told("notifications/tasks/status").await;
+    let (_, received) = again.next_message("notifications/tasks/status").await;
     assert_eq!(received["params"]["taskId"], task);
     assert_eq!(received["params"]["status"], "completed");
 }
@@ -81,7 +81,7 @@ async fn progress_reaches_a_wait_and_a_general_stream() {
         };
         stream.event().await;
         harness.gate.add_permits(4);
-        let (_, received) = stream.told("notifications/progress").await;
+        let (_, received) = stream.next_message("notifications/progress").await;
         assert_eq!(received["params"]["progressToken"], "mine");
         let related = &received["params"]["_meta"]["io.modelcontextprotocol/related-task"];
         assert_eq!(related["taskId"], task);

@@ -36,11 +36,11 @@ async fn a_listener_gets_the_status_and_every_change() {
     let filter = json!({ "notifications": { "taskIds": [task, "unknown", task] } });
     let listen = client.send("subscriptions/listen", filter).await;
     let ack = client
-        .told("notifications/subscriptions/acknowledged")
+        .next_message("notifications/subscriptions/acknowledged")
         .await;
     assert_eq!(ack["params"]["_meta"][SUBSCRIPTION], listen);
     assert_eq!(ack["params"]["notifications"], json!({ "taskIds": [task] }));
-    let first = client.told("notifications/tasks").await;
+    let first = client.next_message("notifications/tasks").await;
     let first = task_of(&first, &listen);
     assert_eq!(first, polled(&mut client, &task).await);
     assert_eq!(first["status"], "input_required");
@@ -54,7 +54,7 @@ async fn a_listener_gets_the_status_and_every_change() {
     client.call("tasks/update", params).await;
     let mut words = Vec::new();
     let last = loop {
-        let notification = client.told("notifications/tasks").await;
+        let notification = client.next_message("notifications/tasks").await;
         let notification = task_of(&notification, &listen);
         words.push(notification["status"].as_str().unwrap().to_owned());
         if notification["status"] == "completed" {
@@ -81,16 +81,16 @@ async fn a_listener_gets_only_its_subscriptions() {
     let filter = json!({ "notifications": { "taskIds": [task] } });
     let listen = client.send("subscriptions/listen", filter).await;
     client
-        .told("notifications/subscriptions/acknowledged")
+        .next_message("notifications/subscriptions/acknowledged")
         .await;
     assert_eq!(
-        task_of(&client.told("notifications/tasks").await, &listen)["taskId"],
+        task_of(&client.next_message("notifications/tasks").await, &listen)["taskId"],
         task
     );
     harness.gate.add_permits(5);
     client.until(&other, "completed").await;
     loop {
-        let notification = client.told("notifications/tasks").await;
+        let notification = client.next_message("notifications/tasks").await;
         let notification = task_of(&notification, &listen);
         assert_eq!(notification["taskId"], task);
         if notification["status"] == "completed" {
@@ -108,13 +108,13 @@ async fn an_ended_task_is_sent_and_the_subscription_stays() {
     client.until(&task, "failed").await;
     let filter = json!({ "notifications": { "taskIds": [task] } });
     let listen = client.send("subscriptions/listen", filter).await;
-    let notification = client.told("notifications/tasks").await;
+    let notification = client.next_message("notifications/tasks").await;
     assert_eq!(
         task_of(&notification, &listen)["error"]["message"],
         "it broke"
     );
     client
-        .told("notifications/subscriptions/acknowledged")
+        .next_message("notifications/subscriptions/acknowledged")
         .await;
     client.silence().await;
     client
@@ -141,7 +141,7 @@ async fn task_subscriptions_require_the_extension() {
     let filter = json!({ "notifications": { "taskIds": ["unknown"] } });
     client.send("subscriptions/listen", filter).await;
     let ack = client
-        .told("notifications/subscriptions/acknowledged")
+        .next_message("notifications/subscriptions/acknowledged")
         .await;
     assert_eq!(ack["params"]["notifications"], json!({}));
 }
@@ -157,14 +157,14 @@ async fn each_listener_gets_its_own_subscription_id() {
         let filter = json!({ "notifications": { "taskIds": [task] } });
         listeners.push(client.send("subscriptions/listen", filter).await);
         client
-            .told("notifications/subscriptions/acknowledged")
+            .next_message("notifications/subscriptions/acknowledged")
             .await;
-        client.told("notifications/tasks").await;
+        client.next_message("notifications/tasks").await;
     }
     harness.open_gate();
     let mut notified = Vec::new();
     for _ in 0..3 {
-        let notification = client.told("notifications/tasks").await;
+        let notification = client.next_message("notifications/tasks").await;
         assert_eq!(notification["params"]["status"], "completed");
         notified.push(notification["params"]["_meta"][SUBSCRIPTION].clone());
     }
@@ -179,9 +179,9 @@ async fn a_listener_on_stdio_gets_the_end() {
     let task = client.task("gated").await;
     let filter = json!({ "notifications": { "taskIds": [task] } });
     let listen = client.send("subscriptions/listen", filter).await;
-    client.told("notifications/tasks").await;
+    client.next_message("notifications/tasks").await;
     client
-        .told("notifications/subscriptions/acknowledged")
+        .next_message("notifications/subscriptions/acknowledged")
         .await;
     let rest = client.close().await;
     assert_eq!(rest.len(), 2, "{rest:?}");

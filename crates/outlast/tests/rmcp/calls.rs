@@ -96,7 +96,9 @@ async fn a_call_without_a_task_returns_its_result() {
     let answer = client.call("tools/call", params).await;
     assert_eq!(text(&answer), r#"{"say":"hi"}"#);
     // V1-TLS-2: the handler rejects unknown tools.
-    let unknown = client.call("tools/call", json!({ "name": "nobody" })).await;
+    let unknown = client
+        .call("tools/call", json!({ "name": "unknown" }))
+        .await;
     assert_eq!(unknown["error"]["code"], -32602);
 }
 
@@ -137,16 +139,16 @@ async fn progress_has_the_token_of_the_request() {
     let answer = client.call("tools/call", params).await;
     assert_eq!(text(&answer), "arrived");
     for step in 1..=3 {
-        let told = client.told("notifications/progress").await;
-        assert_eq!(told["params"]["progressToken"], 77);
-        assert_eq!(told["params"]["progress"].as_f64(), Some(f64::from(step)));
-        assert_eq!(told["params"].get("_meta"), None);
+        let seen = client.next_message("notifications/progress").await;
+        assert_eq!(seen["params"]["progressToken"], 77);
+        assert_eq!(seen["params"]["progress"].as_f64(), Some(f64::from(step)));
+        assert_eq!(seen["params"].get("_meta"), None);
     }
     let task = client.task("steps").await;
     client.result(&task).await;
-    let told = client.told("notifications/progress").await;
-    assert_eq!(told["params"]["progressToken"], "p");
-    assert_eq!(told["params"]["_meta"][RELATED]["taskId"], task.as_str());
+    let seen = client.next_message("notifications/progress").await;
+    assert_eq!(seen["params"]["progressToken"], "p");
+    assert_eq!(seen["params"]["_meta"][RELATED]["taskId"], task.as_str());
     assert_eq!(client.tool("steps").await, "no token");
 }
 
@@ -154,12 +156,12 @@ async fn progress_has_the_token_of_the_request() {
 async fn the_handler_gets_client_capabilities_without_tasks() {
     let harness = Harness::new().await;
     let mut client = harness.client().await;
-    let told: Value = serde_json::from_str(&client.tool("caller").await).unwrap();
-    assert_eq!(told["name"], "by-hand");
-    assert_eq!(told["version"], "2025-11-25");
+    let seen: Value = serde_json::from_str(&client.tool("caller").await).unwrap();
+    assert_eq!(seen["name"], "by-hand");
+    assert_eq!(seen["version"], "2025-11-25");
     assert_eq!(
-        told["capabilities"],
+        seen["capabilities"],
         json!({ "elicitation": {}, "sampling": {}, "roots": {} })
     );
-    assert_eq!(told["host"], false);
+    assert_eq!(seen["host"], false);
 }

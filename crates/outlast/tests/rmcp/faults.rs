@@ -35,7 +35,7 @@ async fn cancelling_a_task_notifies_the_handler() {
     harness.wait_for_report("listens").await;
     let cancelled = client.call("tasks/cancel", json!({ "taskId": task })).await;
     assert_eq!(cancelled["result"]["status"], "cancelled");
-    harness.wait_for_report("heard").await;
+    harness.wait_for_report("cancelled").await;
     assert_eq!(client.status(&task).await, "cancelled");
 }
 
@@ -51,7 +51,7 @@ async fn cancelling_a_call_without_a_task_notifies_the_handler() {
     client
         .notify("notifications/cancelled", json!({ "requestId": id }))
         .await;
-    harness.wait_for_report("heard").await;
+    harness.wait_for_report("cancelled").await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -70,7 +70,7 @@ async fn cancelling_a_task_withdraws_its_input_request() {
     let mut harness = Harness::new().await;
     let mut client = harness.client().await;
     let task = client.task("elicit").await;
-    let asked = client.told("elicitation/create").await;
+    let asked = client.next_message("elicitation/create").await;
     client.call("tasks/cancel", json!({ "taskId": task })).await;
     client.name(&asked, "too late").await;
     harness.wait_for_report("work ended").await;

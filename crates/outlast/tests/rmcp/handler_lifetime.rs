@@ -42,7 +42,7 @@ async fn a_repeatable_call_runs_again_after_a_crash_with_a_new_handler() {
     let again = client.task("gated").await;
     harness.wait_for_report("at the gate").await;
     let lost = client.task("elicit").await;
-    client.told("elicitation/create").await;
+    client.next_message("elicitation/create").await;
     let engine = harness.engine.clone();
     drop((client, harness));
     engine.shutdown(std::time::Duration::ZERO).await.unwrap();

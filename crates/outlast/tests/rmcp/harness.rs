@@ -19,7 +19,7 @@ pub(crate) struct Harness {
     pub(crate) engine: Engine,
     pub(crate) front: Arc<McpServer>,
     pub(crate) control: Arc<HandlerControl>,
-    pub(crate) told: Reports,
+    pub(crate) reports: Reports,
 }
 
 /// A client on a pipe.
@@ -57,14 +57,14 @@ impl Harness {
     }
 
     async fn of(outlast: Outlast) -> Self {
-        let (control, told) = HandlerControl::new();
+        let (control, reports) = HandlerControl::new();
         let server = test_handler(&outlast, &control).server();
         let (engine, front) = server.open().await.unwrap();
         Self {
             engine,
             front,
             control,
-            told,
+            reports,
         }
     }
 
@@ -79,8 +79,8 @@ impl Harness {
     /// Waits until a handler reports `wanted`.
     pub(crate) async fn wait_for_report(&mut self, wanted: &str) {
         loop {
-            let told = within(wanted, self.told.recv()).await;
-            if told.as_deref() == Some(wanted) {
+            let reports = within(wanted, self.reports.recv()).await;
+            if reports.as_deref() == Some(wanted) {
                 return;
             }
         }

@@ -11,7 +11,7 @@ use crate::test_handler::HandlerControl;
 #[tokio::test]
 async fn sessions_have_separate_handlers_and_tasks() {
     // V1-SEC-1.
-    let (control, _told) = HandlerControl::new();
+    let (control, _reports) = HandlerControl::new();
     let server = test_handler(&Outlast::builder().build(), &control);
     let running = server.http("127.0.0.1:0").await.unwrap();
     let one = Caller::connect(running.local_addr()).await;
@@ -27,17 +27,17 @@ async fn sessions_have_separate_handlers_and_tasks() {
 
 #[tokio::test]
 async fn the_handler_gets_the_head_of_the_request() {
-    let (control, _told) = HandlerControl::new();
+    let (control, _reports) = HandlerControl::new();
     let server = test_handler(&Outlast::builder().build(), &control);
     let running = server.http("127.0.0.1:0").await.unwrap();
     let caller = Caller::connect(running.local_addr()).await;
     let answer = caller.call("tools/call", json!({ "name": "caller" })).await;
-    let told: Value = serde_json::from_str(&text(&answer)).unwrap();
-    assert_eq!(told["host"], true);
+    let seen: Value = serde_json::from_str(&text(&answer)).unwrap();
+    assert_eq!(seen["host"], true);
     let task = caller.task("caller").await;
     let answer = caller.call("tasks/result", json!({ "taskId": task })).await;
-    let told: Value = serde_json::from_str(&text(&answer)).unwrap();
-    assert_eq!(told["host"], true);
+    let seen: Value = serde_json::from_str(&text(&answer)).unwrap();
+    assert_eq!(seen["host"], true);
     running.shutdown().await.unwrap();
 }
 
@@ -47,7 +47,7 @@ async fn a_session_continues_after_a_restart_with_a_new_handler() {
     let folder = tempfile::tempdir().unwrap();
     let url = folder.path().join("tasks.db");
     let url = url.to_str().unwrap().parse().unwrap();
-    let (control, _told) = HandlerControl::new();
+    let (control, _reports) = HandlerControl::new();
     let serve = async || {
         let store = open_store(&url, Default::default()).await.unwrap();
         let outlast = Outlast::builder().store(store).build();
@@ -68,14 +68,14 @@ async fn a_session_continues_after_a_restart_with_a_new_handler() {
     let answer = caller.call("tasks/result", json!({ "taskId": task })).await;
     assert_eq!(text(&answer), "through");
     let answer = caller.call("tools/call", json!({ "name": "caller" })).await;
-    let told: Value = serde_json::from_str(&text(&answer)).unwrap();
-    assert_eq!(told["name"], "by-hand");
+    let seen: Value = serde_json::from_str(&text(&answer)).unwrap();
+    assert_eq!(seen["name"], "by-hand");
     running.shutdown().await.unwrap();
 }
 
 #[tokio::test]
 async fn an_invalid_address_is_rejected_with_an_example() {
-    let (control, _told) = HandlerControl::new();
+    let (control, _reports) = HandlerControl::new();
     let server = test_handler(&Outlast::builder().build(), &control);
     let refused = server.http("localhost").await.map(|_| ()).unwrap_err();
     assert!(refused.to_string().contains("127.0.0.1:8040"), "{refused}");

@@ -12,7 +12,7 @@ async fn an_elicitation_belongs_to_the_task_that_sends_it() {
     let harness = Harness::new().await;
     let mut client = harness.client().await;
     let task = client.task("elicit").await;
-    let asked = client.told("elicitation/create").await;
+    let asked = client.next_message("elicitation/create").await;
     assert_eq!(asked["params"]["_meta"][RELATED]["taskId"], task.as_str());
     assert_eq!(client.status(&task).await, "input_required");
     client.name(&asked, "Ada").await;
@@ -28,7 +28,7 @@ async fn concurrent_calls_get_their_own_input_responses() {
         tasks.push(client.task("elicit").await);
     }
     for _ in &tasks {
-        let asked = client.told("elicitation/create").await;
+        let asked = client.next_message("elicitation/create").await;
         let of = asked["params"]["_meta"][RELATED]["taskId"].as_str();
         let name = of.unwrap().to_owned();
         client.name(&asked, &name).await;
@@ -44,8 +44,8 @@ async fn a_task_can_sample_and_list_roots_concurrently() {
     let harness = Harness::new().await;
     let mut client = harness.client().await;
     let task = client.task("sample and roots").await;
-    let sample = client.told("sampling/createMessage").await;
-    let roots = client.told("roots/list").await;
+    let sample = client.next_message("sampling/createMessage").await;
+    let roots = client.next_message("roots/list").await;
     let said = json!({
         "role": "assistant", "content": { "type": "text", "text": "x" }, "model": "m",
     });
@@ -61,7 +61,7 @@ async fn a_call_without_a_task_can_send_input_requests() {
     let harness = Harness::new().await;
     let mut client = harness.client().await;
     let id = client.send("tools/call", json!({ "name": "elicit" })).await;
-    let asked = client.told("elicitation/create").await;
+    let asked = client.next_message("elicitation/create").await;
     assert_eq!(asked["params"]["_meta"].get(RELATED), None);
     client.name(&asked, "Ada").await;
     assert_eq!(text(&client.answer_to(id).await), r#"Some("Ada")"#);
@@ -72,7 +72,7 @@ async fn an_unmarked_input_request_belongs_to_the_only_call() {
     let mut harness = Harness::new().await;
     let mut client = harness.client().await;
     let task = client.task("elicit apart").await;
-    let asked = client.told("elicitation/create").await;
+    let asked = client.next_message("elicitation/create").await;
     assert_eq!(asked["params"]["_meta"][RELATED]["taskId"], task.as_str());
     client.name(&asked, "Ada").await;
     assert_eq!(text(&client.result(&task).await), r#"Some("Ada")"#);
@@ -100,7 +100,7 @@ async fn a_prompt_can_send_input_requests() {
     let harness = Harness::new().await;
     let mut client = harness.client().await;
     let id = client.send("prompts/get", json!({ "name": "ask" })).await;
-    let asked = client.told("elicitation/create").await;
+    let asked = client.next_message("elicitation/create").await;
     client.name(&asked, "Ada").await;
     let answer = client.answer_to(id).await;
     let said = &answer["result"]["messages"][0]["content"]["text"];

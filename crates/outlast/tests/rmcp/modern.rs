@@ -12,12 +12,12 @@ async fn a_handler_serves_one_request_and_can_send_input_requests() {
     let answer = client
         .modern("tools/call", json!({ "name": "caller" }))
         .await;
-    let told: Value = serde_json::from_str(&text(&answer)).unwrap();
-    assert_eq!(told["name"], "by-hand");
+    let seen: Value = serde_json::from_str(&text(&answer)).unwrap();
+    assert_eq!(seen["name"], "by-hand");
     // A modern rmcp handler cannot send requests, so the handler gets the legacy version.
-    assert_eq!(told["version"], "2025-11-25");
+    assert_eq!(seen["version"], "2025-11-25");
     assert_eq!(
-        told["capabilities"],
+        seen["capabilities"],
         json!({ "elicitation": { "form": {} } })
     );
     harness.wait_for_report("dropped").await;

@@ -39,9 +39,11 @@ async fn a_subscriber_gets_the_handlers_notifications() {
         .call("resources/subscribe", json!({ "uri": "lab:log" }))
         .await;
     assert_eq!(done["result"], json!({}));
-    let updated = client.told("notifications/resources/updated").await;
+    let updated = client.next_message("notifications/resources/updated").await;
     assert_eq!(updated["params"]["uri"], "lab:log");
-    client.told("notifications/tools/list_changed").await;
+    client
+        .next_message("notifications/tools/list_changed")
+        .await;
     // The tools were listed again and have not changed.
     let task = client.task("declared").await;
     client.result(&task).await;
@@ -54,9 +56,9 @@ async fn log_messages_below_the_level_are_dropped() {
     let mut client = harness.client().await;
     let task = client.task("shout").await;
     client.result(&task).await;
-    let told = client.told("notifications/message").await;
-    assert_eq!(told["params"]["data"], "loud");
-    assert_eq!(told["params"]["logger"], "lab");
+    let seen = client.next_message("notifications/message").await;
+    assert_eq!(seen["params"]["data"], "loud");
+    assert_eq!(seen["params"]["logger"], "lab");
     let set = client
         .call("logging/setLevel", json!({ "level": "error" }))
         .await;
@@ -68,7 +70,7 @@ async fn log_messages_below_the_level_are_dropped() {
         .await;
     assert_eq!(client.tool("shout").await, "shouted");
     // Only the second of the two was sent.
-    client.told("notifications/message").await;
+    client.next_message("notifications/message").await;
     client.call("ping", json!({})).await;
     assert!(!client.has_early("notifications/message"));
 }

@@ -37,9 +37,9 @@ pub(crate) type Reports = mpsc::UnboundedReceiver<String>;
 
 impl HandlerControl {
     pub(crate) fn new() -> (Arc<Self>, Reports) {
-        let (report, told) = mpsc::unbounded_channel();
+        let (report, reports) = mpsc::unbounded_channel();
         let gate = Semaphore::new(0);
-        (Arc::new(Self { gate, report }), told)
+        (Arc::new(Self { gate, report }), reports)
     }
 
     pub(crate) fn test_handler(self: &Arc<Self>) -> TestHandler {
@@ -131,7 +131,7 @@ impl ServerHandler for TestHandler {
             "listens" => {
                 self.0.report("listens");
                 cx.ct.cancelled().await;
-                self.0.report("heard");
+                self.0.report("cancelled");
                 "stopped".to_owned()
             }
             "deaf" => {
@@ -283,13 +283,13 @@ fn caller(cx: &RequestContext<RoleServer>) -> String {
     let capabilities = serde_json::to_value(cx.client_capabilities()).unwrap();
     let http = cx.extensions.get::<hyper::http::request::Parts>();
     let host = http.and_then(|parts| parts.headers.get("host"));
-    let told = json!({
+    let reports = json!({
         "name": cx.client_info().map(|info| info.name),
         "version": cx.protocol_version(),
         "capabilities": capabilities,
         "host": host.is_some(),
     });
-    told.to_string()
+    reports.to_string()
 }
 
 fn from<T: DeserializeOwned>(value: Value) -> T {

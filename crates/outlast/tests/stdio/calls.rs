@@ -73,7 +73,7 @@ async fn progress_precedes_the_response_with_its_token() {
 async fn a_plain_call_can_send_an_input_request() {
     let mut client = Client::new().await;
     let id = client.send("tools/call", json!({ "name": "ask" })).await;
-    let input_request = client.told("elicitation/create").await;
+    let input_request = client.next_message("elicitation/create").await;
     assert_eq!(input_request["params"]["message"], "Who?");
     assert_eq!(input_request["params"].get("_meta"), None);
     client

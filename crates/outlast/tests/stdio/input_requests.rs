@@ -16,7 +16,7 @@ async fn an_input_request_names_its_task_and_its_response_continues_it() {
     // V1-INPUT-1, V1-INPUT-2, V1-INPUT-4, V1-INPUT-10: without any `tasks/result`.
     let mut client = Client::new().await;
     let id = create(&mut client, "ask").await;
-    let input_request = client.told("elicitation/create").await;
+    let input_request = client.next_message("elicitation/create").await;
     assert_eq!(
         input_request["params"]["_meta"][RELATED]["taskId"],
         id.as_str()
@@ -36,7 +36,7 @@ async fn an_input_request_names_its_task_and_its_response_continues_it() {
     );
     let mut words = Vec::new();
     for _ in 0..3 {
-        let notification = client.told("notifications/tasks/status").await;
+        let notification = client.next_message("notifications/tasks/status").await;
         words.push(
             notification["params"]["status"]
                 .as_str()
@@ -55,7 +55,7 @@ async fn an_input_request_is_sent_once_to_several_waits() {
     for _ in 0..3 {
         waits.push(client.send("tasks/result", json!({ "taskId": id })).await);
     }
-    let input_request = client.told("elicitation/create").await;
+    let input_request = client.next_message("elicitation/create").await;
     client
         .respond(&input_request["id"], json!({ "action": "decline" }))
         .await;
@@ -76,8 +76,8 @@ async fn a_task_needs_responses_to_all_input_requests() {
     // V1-INPUT-8.
     let mut client = Client::new().await;
     let id = create(&mut client, "sample").await;
-    let sample = client.told("sampling/createMessage").await;
-    let roots = client.told("roots/list").await;
+    let sample = client.next_message("sampling/createMessage").await;
+    let roots = client.next_message("roots/list").await;
     let result =
         json!({ "role": "assistant", "content": { "type": "text", "text": "x" }, "model": "m" });
     client.respond(&sample["id"], result).await;
@@ -93,7 +93,7 @@ async fn a_task_needs_responses_to_all_input_requests() {
 async fn an_error_is_an_input_response() {
     let mut client = Client::new().await;
     let id = create(&mut client, "ask").await;
-    let input_request = client.told("elicitation/create").await;
+    let input_request = client.next_message("elicitation/create").await;
     let error = json!({ "code": -1, "message": "no" });
     client
         .write(json!({ "jsonrpc": "2.0", "id": input_request["id"], "error": error }))
@@ -122,7 +122,7 @@ async fn late_and_foreign_input_responses_are_ignored() {
     // V1-INPUT-11.
     let mut client = Client::new().await;
     let id = create(&mut client, "ask").await;
-    let input_request = client.told("elicitation/create").await;
+    let input_request = client.next_message("elicitation/create").await;
     client.call("tasks/cancel", json!({ "taskId": id })).await;
     client
         .respond(

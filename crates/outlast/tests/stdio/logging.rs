@@ -11,7 +11,7 @@ use crate::tasks::create;
 
 /// The level and the data of the next log message.
 async fn next_log(client: &mut Client) -> (Value, Value) {
-    let mut notification = client.told("notifications/message").await;
+    let mut notification = client.next_message("notifications/message").await;
     assert_eq!(notification["params"]["logger"], "log");
     (
         notification["params"]["level"].take(),
@@ -75,10 +75,10 @@ async fn the_first_messages_of_a_task_are_sent() {
     let mut client = Client::connect(Arc::new(MemoryStore::new()), tools).await;
     client.introduce("2025-11-25", json!({})).await;
     let id = create(&mut client, "hasty").await;
-    let notification = client.told("notifications/message").await;
+    let notification = client.next_message("notifications/message").await;
     assert_eq!(notification["params"]["data"], "begun");
     // V1-PROG-1, V1-PROG-4.
-    let notification = client.told("notifications/progress").await;
+    let notification = client.next_message("notifications/progress").await;
     assert_eq!(
         (
             &notification["params"]["progressToken"],
@@ -86,7 +86,7 @@ async fn the_first_messages_of_a_task_are_sent() {
         ),
         (&json!(7), &json!(1))
     );
-    let notification = client.told("notifications/tasks/status").await;
+    let notification = client.next_message("notifications/tasks/status").await;
     assert_eq!(
         (
             &notification["params"]["taskId"],
@@ -101,7 +101,7 @@ async fn log_messages_of_a_task_name_it() {
     // A1-22.
     let mut client = Client::new().await;
     let id = create(&mut client, "log").await;
-    let notification = client.told("notifications/message").await;
+    let notification = client.next_message("notifications/message").await;
     let related = &notification["params"]["_meta"]["io.modelcontextprotocol/related-task"];
     assert_eq!(*related, json!({ "taskId": id }));
     assert_eq!(notification["params"]["data"], json!({ "found": 3 }));

@@ -135,9 +135,13 @@ async fn a_change_of_the_list_is_sent() {
     let (mut client, _) = meet(&prompts).await;
     prompts.remove("unknown");
     prompts.remove("broken");
-    client.told("notifications/prompts/list_changed").await;
+    client
+        .next_message("notifications/prompts/list_changed")
+        .await;
     prompts.add(Prompt::new("more", "another", |_| async { Ok(Vec::new()) }));
-    client.told("notifications/prompts/list_changed").await;
+    client
+        .next_message("notifications/prompts/list_changed")
+        .await;
     let listed = client.call("prompts/list", json!({})).await;
     let names: Vec<_> = listed["result"]["prompts"]
         .as_array()
@@ -170,7 +174,7 @@ async fn a_prompt_can_send_an_input_request() {
     let asked_for = client
         .send("prompts/get", json!({ "name": "letter" }))
         .await;
-    let input_request = client.told("elicitation/create").await;
+    let input_request = client.next_message("elicitation/create").await;
     assert_eq!(input_request["params"]["message"], "To whom?");
     let response = json!({ "action": "accept", "content": { "name": "Ada" } });
     client

@@ -108,7 +108,7 @@ async fn all_methods_return_the_same_task() {
     assert_eq!(task(&mut client, &id).await, created);
     assert_eq!(listed(&mut client).await, std::slice::from_ref(&created));
     let cancelled = client.call("tasks/cancel", json!({ "taskId": id })).await["result"].clone();
-    let notification = client.told("notifications/tasks/status").await["params"].clone();
+    let notification = client.next_message("notifications/tasks/status").await["params"].clone();
     assert_eq!(notification, cancelled);
     for member in ["taskId", "createdAt", "ttl", "pollInterval"] {
         assert_eq!(created[member], cancelled[member], "{member}");
@@ -276,7 +276,7 @@ async fn input_requests_match_the_declared_capabilities() {
         .await;
     let params = json!({ "name": "visit", "arguments": { "way": "url" } });
     let id = able.send("tools/call", params).await;
-    let input_request = able.told("elicitation/create").await;
+    let input_request = able.next_message("elicitation/create").await;
     assert_eq!(input_request["params"]["mode"], "url");
     able.respond(&input_request["id"], json!({ "action": "accept" }))
         .await;

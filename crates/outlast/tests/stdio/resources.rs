@@ -110,7 +110,7 @@ async fn a_client_gets_updates_of_its_subscriptions_only() {
     resources.updated("notes:today");
     resources.updated("notes:day/monday");
     for uri in ["notes:today", "notes:day/monday"] {
-        let notification = client.told("notifications/resources/updated").await;
+        let notification = client.next_message("notifications/resources/updated").await;
         assert_eq!(notification["params"], json!({ "uri": uri }));
     }
     let done = client

@@ -51,7 +51,7 @@ async fn a_task_completes_and_its_result_names_it() {
 async fn every_transition_sends_a_notification() {
     let mut client = Client::new().await;
     let id = create(&mut client, "slow").await;
-    let first = client.told("notifications/tasks/status").await;
+    let first = client.next_message("notifications/tasks/status").await;
     assert_eq!(
         (
             &first["params"]["status"],
@@ -59,7 +59,7 @@ async fn every_transition_sends_a_notification() {
         ),
         (&json!("working"), &json!("half way"))
     );
-    let last = client.told("notifications/tasks/status").await;
+    let last = client.next_message("notifications/tasks/status").await;
     assert_eq!(last["params"]["status"], "completed");
     assert_eq!(last["params"]["taskId"], id.as_str());
     // V1-META-8.
@@ -73,7 +73,7 @@ async fn progress_of_a_task_keeps_the_token_of_its_request() {
     let id = create(&mut client, "steps").await;
     let mut last = 0.0;
     for _ in 0..2 {
-        let notification = client.told("notifications/progress").await;
+        let notification = client.next_message("notifications/progress").await;
         // V1-PROG-1, V1-PROG-4.
         assert_eq!(notification["params"]["progressToken"], 7);
         assert_eq!(
@@ -247,7 +247,7 @@ async fn the_reported_poll_interval_grows_with_the_age_of_a_task() {
         assert_eq!(list["result"]["tasks"][0]["pollInterval"], interval);
     }
     client.call("tasks/cancel", json!({ "taskId": id })).await;
-    let notification = client.told("notifications/tasks/status").await;
+    let notification = client.next_message("notifications/tasks/status").await;
     assert_eq!(notification["params"]["pollInterval"], 5_000);
 }
 

@@ -138,14 +138,14 @@ impl Receiver {
             return;
         };
         // The create result already reported `working`.
-        let mut told = (Status::Working, None);
+        let mut reported = (Status::Working, None);
         let mut next = Some(watch.first.clone());
         loop {
             if let Some(task) = next.take() {
                 let text = task.id().text();
                 let view = self.with_seed_messages(task.view(&text, self.engine.now()));
                 let now = (v1::status(view.phase), view.message.map(str::to_owned));
-                if now != told {
+                if now != reported {
                     let params = v1::task(&view);
                     if let Err(error) = channel
                         .notify(v1::method::STATUS, Some(params.borrow()), Vec::new())
@@ -154,7 +154,7 @@ impl Receiver {
                         tracing::debug!(%error, "could not send a status notification");
                         return;
                     }
-                    told = now;
+                    reported = now;
                 }
             }
             match watch.next().await {

@@ -227,13 +227,13 @@ async fn a_dropped_call_is_cancelled_on_a_pipe() {
         let asked = server.asked("tools/call").await;
         assert_eq!(call.cancel().await, Ok(()));
         assert_eq!(call.outcome().await, Ok(Outcome::Cancelled));
-        let told = server.told("notifications/cancelled").await;
-        assert_eq!(told["params"]["requestId"], asked["id"]);
+        let notification = server.next_message("notifications/cancelled").await;
+        assert_eq!(notification["params"]["requestId"], asked["id"]);
         let call = client.call_tool("x", None).task(preference).await.unwrap();
         let asked = server.asked("tools/call").await;
         drop(call);
-        let told = server.told("notifications/cancelled").await;
-        assert_eq!(told["params"]["requestId"], asked["id"]);
+        let notification = server.next_message("notifications/cancelled").await;
+        assert_eq!(notification["params"]["requestId"], asked["id"]);
     }
     // A timeout has the same effect.
     let options = ClientOptions {
@@ -248,8 +248,8 @@ async fn a_dropped_call_is_cancelled_on_a_pipe() {
         settled,
         Err(OutcomeError::Request(client::Error::TimedOut(_)))
     ));
-    let told = server.told("notifications/cancelled").await;
-    assert_eq!(told["params"]["requestId"], asked["id"]);
+    let notification = server.next_message("notifications/cancelled").await;
+    assert_eq!(notification["params"]["requestId"], asked["id"]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -259,7 +259,7 @@ async fn a_task_created_after_its_call_was_dropped_is_cancelled() {
     let call = client.call_tool("x", None).await.unwrap();
     let asked = server.asked("tools/call").await;
     drop(call);
-    server.told("notifications/cancelled").await;
+    server.next_message("notifications/cancelled").await;
     server.reply(&asked, created("working", 100)).await;
     let cancel = server.asked("tasks/cancel").await;
     assert_eq!(cancel["params"]["taskId"], "t1");

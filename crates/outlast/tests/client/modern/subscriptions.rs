@@ -70,8 +70,8 @@ async fn notifications_take_effect_at_once() {
     assert!(began.elapsed() < Duration::from_secs(1));
     assert!(!server.heard("tasks/get"));
     // V2-CANC-1: the subscription is cancelled.
-    let told = server.told("notifications/cancelled").await;
-    assert_eq!(told["params"]["requestId"], listen["id"]);
+    let notification = server.next_message("notifications/cancelled").await;
+    assert_eq!(notification["params"]["requestId"], listen["id"]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -104,8 +104,8 @@ async fn a_subscription_without_tasks_is_closed() {
             let params = json!({ "_meta": meta, "notifications": {} });
             let method = "notifications/subscriptions/acknowledged";
             server.notify(method, params).await;
-            let told = server.told("notifications/cancelled").await;
-            assert_eq!(told["params"]["requestId"], listen["id"]);
+            let notification = server.next_message("notifications/cancelled").await;
+            assert_eq!(notification["params"]["requestId"], listen["id"]);
         }
         tokio::time::sleep(Duration::from_secs(1)).await;
     }
@@ -202,8 +202,8 @@ async fn tasks_share_a_subscription() {
     // The old subscription ends only after the new one is acknowledged.
     assert!(!server.heard("notifications/cancelled"));
     acknowledge(&mut server, &both).await;
-    let told = server.told("notifications/cancelled").await;
-    assert_eq!(told["params"]["requestId"], old["id"]);
+    let notification = server.next_message("notifications/cancelled").await;
+    assert_eq!(notification["params"]["requestId"], old["id"]);
     let mut ended = task("completed", 60_000);
     ended["result"] = text("second");
     ended["taskId"] = json!("t2");
@@ -237,9 +237,9 @@ async fn list_and_resource_changes_reach_the_handler() {
     // V2-NOTIF-4: this needs no task capability.
     let meta = &listen["params"]["_meta"][CAPABILITIES];
     assert_eq!(*meta, json!({}));
-    let told = json!({ "_meta": { SUBSCRIPTION: listen["id"] } });
+    let notification = json!({ "_meta": { SUBSCRIPTION: listen["id"] } });
     server
-        .notify("notifications/tools/list_changed", told)
+        .notify("notifications/tools/list_changed", notification)
         .await;
     client.subscribe("file:///a").await.unwrap();
     let listen = listens(&mut server).await;
@@ -247,8 +247,10 @@ async fn list_and_resource_changes_reach_the_handler() {
         listen["params"]["notifications"]["resourceSubscriptions"],
         json!(["file:///a"])
     );
-    let told = json!({ "_meta": { SUBSCRIPTION: listen["id"] }, "uri": "file:///a" });
-    server.notify("notifications/resources/updated", told).await;
+    let notification = json!({ "_meta": { SUBSCRIPTION: listen["id"] }, "uri": "file:///a" });
+    server
+        .notify("notifications/resources/updated", notification)
+        .await;
     while heard.lock().unwrap().len() < 2 {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
