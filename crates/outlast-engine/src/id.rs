@@ -169,6 +169,11 @@ impl Scope {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NodeId(pub u64);
 
+impl NodeId {
+    /// The executor of a detached task: no engine runs its work, and no engine claims it.
+    pub const DETACHED: Self = Self(0);
+}
+
 /// The number of stored changes of one task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Revision(pub u32);

@@ -14,8 +14,8 @@ use crate::owner::Owner;
 use crate::runtime::Mutex;
 use crate::runtime::atomic::{AtomicBool, Ordering};
 use crate::store::{
-    Committed, DueTasks, Health, Insert, InsertResult, Page, Position, Reason, Record, RecordKey,
-    RecordWrite, Replace, Snapshot, Store, StoreError, StoreEvents, StoreFuture, Usage,
+    Committed, DueTasks, Filter, Health, Insert, InsertResult, Page, Position, Reason, Record,
+    RecordKey, RecordWrite, Replace, Snapshot, Store, StoreError, StoreEvents, StoreFuture, Usage,
 };
 use crate::task::Task;
 
@@ -144,6 +144,16 @@ impl Store for MemoryStore {
     ) -> Result<Page, StoreError> {
         self.usable()?;
         Ok(self.index.page(owner, after, limit))
+    }
+
+    async fn search(
+        &self,
+        filter: &Filter,
+        after: Option<Position>,
+        limit: usize,
+    ) -> Result<Page, StoreError> {
+        self.usable()?;
+        Ok(self.index.search(filter, after, limit))
     }
 
     async fn due(&self, now: Timestamp, limit: usize) -> Result<DueTasks, StoreError> {

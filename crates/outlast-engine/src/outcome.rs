@@ -1,6 +1,8 @@
 //! How a call ends: the outcome with its unparsed body, and the ending, which a task stores without
 //! the body.
 
+use std::fmt;
+
 use outlast_wire::envelope::ErrorObject;
 use outlast_wire::{Raw, tool};
 
@@ -35,6 +37,17 @@ pub enum Ending {
     Error(ErrorCode),
     /// Cancelled; there is no body.
     Cancelled,
+}
+
+impl fmt::Display for Ending {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Result => "result",
+            Self::ToolError => "tool error",
+            Self::Error(_) => "error",
+            Self::Cancelled => "cancelled",
+        })
+    }
 }
 
 impl Ending {

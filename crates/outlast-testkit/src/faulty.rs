@@ -251,7 +251,7 @@ impl Store for FaultyStore {
     }
 
     forward_store!(self => &self.inner, around write; remove, write_records);
-    forward_store!(self => &self.inner, around later; load, page, due, usage, record, records, leave, close);
+    forward_store!(self => &self.inner, around later; load, page, search, due, usage, record, records, leave, close);
 }
 
 impl std::fmt::Debug for FaultyStore {

@@ -7,8 +7,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use outlast_engine::store::{
-    DueTasks, Health, Insert, InsertResult, Page, Position, Reason, Record, RecordKey, RecordWrite,
-    Replace, Snapshot, StoreEvent, StoreEvents, StoreFuture, TaskSummary, Usage,
+    DueTasks, Filter, Health, Insert, InsertResult, Page, Position, Reason, Record, RecordKey,
+    RecordWrite, Replace, Snapshot, StoreEvent, StoreEvents, StoreFuture, TaskSummary, Usage,
 };
 use outlast_engine::{Committed, NodeId, Owner, Revision, Scope, Store, StoreError, Task, TaskId};
 use outlast_wire::{Raw, Timestamp};
@@ -252,6 +252,29 @@ impl Store for ModelStore {
         })
     }
 
+    async fn search(
+        &self,
+        filter: &Filter,
+        after: Option<Position>,
+        limit: usize,
+    ) -> Result<Page, StoreError> {
+        let world = self.world()?;
+        let mut found: Vec<_> = world
+            .tasks
+            .values()
+            .filter(|entry| after.is_none_or(|after| entry.number < after.0))
+            .filter(|entry| filter.matches(&entry.snapshot()))
+            .collect();
+        found.sort_by_key(|entry| std::cmp::Reverse(entry.number));
+        let more = found.len() > limit;
+        found.truncate(limit);
+        let last = found.last().filter(|_| more);
+        Ok(Page {
+            next: last.map(|last| Position(last.number)),
+            tasks: found.iter().map(|entry| entry.snapshot()).collect(),
+        })
+    }
+
     async fn due(&self, now: Timestamp, limit: usize) -> Result<DueTasks, StoreError> {
         let world = self.world()?;
         let mut all: Vec<_> = world.tasks.values().map(|entry| &entry.task).collect();
@@ -270,7 +293,8 @@ impl Store for ModelStore {
         let lives = |node: &NodeId| nodes.contains_key(node);
         let orphans = tasks.values_mut().filter(|entry| {
             let offered = entry.offered.as_ref().is_some_and(lives);
-            entry.is_open() && !lives(&entry.task.executor) && !offered
+            let detached = entry.task.executor == NodeId::DETACHED;
+            entry.is_open() && !detached && !lives(&entry.task.executor) && !offered
         });
         let offers = orphans.take(limit).map(|entry| {
             entry.offered = Some(node);

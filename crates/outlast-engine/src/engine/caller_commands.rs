@@ -31,7 +31,7 @@ impl Engine {
             .await
         {
             Ok(_) => Ok(()),
-            Err(EngineError::Refused(Refused::AlreadyEnded | Refused::Unchanged)) => Ok(()),
+            Err(EngineError::Refused(Refused::AlreadyEnded(_) | Refused::Unchanged)) => Ok(()),
             Err(error) => Err(error),
         }
     }
@@ -59,7 +59,7 @@ impl Engine {
             .await
         {
             Ok(_) => Ok(()),
-            Err(EngineError::Refused(Refused::AlreadyEnded | Refused::NotOutstanding)) => Ok(()),
+            Err(EngineError::Refused(Refused::AlreadyEnded(_) | Refused::NotOutstanding)) => Ok(()),
             Err(error) => Err(error),
         }
     }

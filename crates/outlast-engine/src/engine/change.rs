@@ -115,7 +115,7 @@ impl Inner {
                 let mut fields = call_state.lock();
                 match &mut fields.stage {
                     CallStage::Stored(_) => break,
-                    CallStage::Ended => return Err(Refused::AlreadyEnded.into()),
+                    CallStage::Ended => return Err(Refused::CallEnded.into()),
                     CallStage::Promoting(..) | CallStage::Storing => {}
                     CallStage::Plain(task, _) => {
                         let step = task.clone().apply(command, self.now())?;
@@ -250,7 +250,7 @@ impl Inner {
         match found {
             found if found.is_expired(self.now()) => Err(EngineError::Expired),
             Snapshot::Open(task) => Ok(task),
-            Snapshot::Ended(_) => Err(Refused::AlreadyEnded.into()),
+            Snapshot::Ended(task) => Err(Refused::AlreadyEnded(task.ending).into()),
         }
     }
 

@@ -262,6 +262,35 @@ impl CallContext {
         .await
     }
 
+    /// Gives the work away: the task has no executor from now on, and what this call returns is
+    /// dropped. The task continues with the returned attempt; see
+    /// [`Engine::detached`](super::Engine::detached). `run_limit_ms` counts from the creation of
+    /// the task. Only a task can be detached.
+    pub async fn detach(
+        &self,
+        state: ResumeState,
+        run_limit_ms: Option<u64>,
+    ) -> Result<Attempt, EngineError> {
+        if !self.is_task() {
+            return Err(EngineError::NotATask);
+        }
+        let sizes = &self.inner.policy.sizes;
+        sizes.check(
+            "the resume state",
+            state.0.len(),
+            sizes.resume_state_bytes,
+            "resume_state_bytes",
+        )?;
+        let attempt = self.call_state.attempt;
+        self.command(Command::Detach {
+            attempt,
+            state,
+            run_limit_ms,
+        })
+        .await?;
+        Ok(attempt.next())
+    }
+
     /// Whether the caller requested a cancellation.
     pub fn is_cancelled(&self) -> bool {
         self.call_state.cancellation.is_requested()

@@ -8,7 +8,7 @@ use super::event_queue::EventReceiver;
 use super::run::{RetryDelay, StartMode};
 use super::subscribers::Subscription;
 use super::{Engine, EngineError, Inner, NewCall, Phase, Runner, Watch, audit};
-use crate::id::{Scope, TaskId};
+use crate::id::{NodeId, Scope, TaskId};
 use crate::origin::Origin;
 use crate::runtime::{run_to_completion, spawn};
 use crate::store::{Committed, Insert, InsertResult};
@@ -145,7 +145,11 @@ impl Inner {
             let watch = self.watch_from(task.clone(), events);
             follower(watch)
         });
-        let runs = call_state.mark_stored(task.clone());
+        let detached = task.executor == NodeId::DETACHED;
+        if detached {
+            self.calls.take(call_state.id, call_state.attempt);
+        }
+        let runs = call_state.mark_stored(task.clone()) && !detached;
         let inner = self.clone();
         let work = async move {
             if runs {

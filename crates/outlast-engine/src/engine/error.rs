@@ -42,6 +42,9 @@ pub enum EngineError {
     /// The engine accepts no new work.
     #[error("the engine is shutting down")]
     Closing,
+    /// The call is not a task, so that its work cannot be done elsewhere.
+    #[error("the call is not a task; only a task can be detached")]
+    NotATask,
     /// The store refused or failed.
     #[error(transparent)]
     Store(#[from] StoreError),

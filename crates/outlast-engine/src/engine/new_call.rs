@@ -4,6 +4,7 @@ use std::any::Any;
 use std::sync::Arc;
 
 use super::{EngineError, Inner, Runner};
+use crate::id::NodeId;
 use crate::origin::Origin;
 use crate::owner::Owner;
 use crate::policy::SizeLimits;
@@ -30,6 +31,19 @@ pub struct NewCall {
     pub records: Vec<RecordWrite>,
     /// Data for the runner in this process. Never stored.
     pub local_data: Option<LocalData>,
+    /// Who does the work.
+    pub work: Work,
+}
+
+/// Who does the work of a call.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Work {
+    /// The runner of this engine.
+    #[default]
+    Runner,
+    /// Other code, which reports by [`Engine::detached`](super::Engine::detached). The task has no
+    /// executor.
+    Detached,
 }
 
 /// The type of [`NewCall::local_data`].
@@ -47,6 +61,7 @@ impl NewCall {
             request_key: None,
             records: Vec::new(),
             local_data: None,
+            work: Work::Runner,
         }
     }
 
@@ -83,7 +98,10 @@ impl Inner {
             owner: call.owner,
             origin: Arc::new(call.origin),
             request_key: call.request_key,
-            executor: self.node,
+            executor: match call.work {
+                Work::Runner => self.node,
+                Work::Detached => NodeId::DETACHED,
+            },
             lifetime: self.policy.lifetime(call.ttl_ms),
             poll_interval_ms: self.policy.poll_interval_ms,
         };

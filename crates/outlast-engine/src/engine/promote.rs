@@ -120,7 +120,9 @@ impl RunningCall {
             .command(&self.call_state, Command::ProvideInput(responses))
             .await
         {
-            Err(EngineError::Refused(Refused::NotOutstanding | Refused::AlreadyEnded)) => Ok(()),
+            Err(EngineError::Refused(
+                Refused::NotOutstanding | Refused::AlreadyEnded(_) | Refused::CallEnded,
+            )) => Ok(()),
             other => other,
         }
     }

@@ -3,7 +3,7 @@
 use super::{EndedTask, Engine, EngineError, Inner, cursor};
 use crate::id::{Scope, TaskId};
 use crate::owner::Owner;
-use crate::store::{Committed, Snapshot, Usage};
+use crate::store::{Committed, Filter, Page, Position, Snapshot, Usage};
 use crate::task::Task;
 
 /// Part of an owner's tasks, newest first.
@@ -111,6 +111,24 @@ impl Engine {
                 _ => return Ok(page),
             }
         }
+    }
+
+    /// Up to `limit` tasks that match `filter`, newest first, that were inserted before `after`.
+    ///
+    /// [`Page::next`] is where the search continues. A page may have fewer than `limit` tasks, or
+    /// none, although another page follows.
+    pub async fn search(
+        &self,
+        filter: &Filter,
+        after: Option<Position>,
+        limit: usize,
+    ) -> Result<Page, EngineError> {
+        self.check_ready()?;
+        let limit = limit.clamp(1, MAX_PAGE_SIZE);
+        let mut page = self.inner.store.search(filter, after, limit).await?;
+        let now = self.inner.now();
+        page.tasks.retain(|task| !task.is_expired(now));
+        Ok(page)
     }
 
     /// All tasks of an owner that have not ended, newest first.

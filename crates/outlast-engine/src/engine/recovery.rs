@@ -125,7 +125,7 @@ impl Inner {
                 }
                 // The task has expired, and the deadline loop removes it. Or it ended after it was
                 // offered.
-                Err(ChangeError::Refused(Refused::Expired | Refused::AlreadyEnded)) => {
+                Err(ChangeError::Refused(Refused::Expired | Refused::AlreadyEnded(_))) => {
                     return Ok(None);
                 }
                 Err(ChangeError::Refused(_) | ChangeError::Store(StoreError::Conflict { .. })) => {}

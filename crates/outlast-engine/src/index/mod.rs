@@ -2,7 +2,7 @@
 //!
 //! Each task carries a value `C`, its cold part: what the store holds elsewhere, such as a row
 //! number or a body. A lock guards a few synchronous lines on one shard, and no two locks are held
-//! at once. No operation iterates over all tasks.
+//! at once. No operation iterates over all tasks; a search examines a bounded number.
 
 mod nodes;
 mod owners;
@@ -20,7 +20,7 @@ use crate::runtime::atomic::{AtomicU64, Ordering};
 use crate::runtime::{Mutex, MutexGuard};
 use crate::shards::Shards;
 use crate::store::{
-    Committed, DueTasks, InsertResult, Page, Position, Snapshot, StoreError, StoreEvents,
+    Committed, DueTasks, Filter, InsertResult, Page, Position, Snapshot, StoreError, StoreEvents,
     TaskSummary, Usage,
 };
 use crate::task::Task;
@@ -301,14 +301,37 @@ impl<C: Clone> Index<C> {
     /// A page of an owner's list.
     pub fn page(&self, owner: &Owner, after: Option<Position>, limit: usize) -> Page {
         let (listed, next) = self.owners.page(owner, after, limit);
-        let tasks = listed.into_iter().filter_map(|listed| match listed {
+        let tasks = listed.into_iter().filter_map(|listed| self.listed(listed));
+        let tasks = tasks.collect();
+        Page { tasks, next }
+    }
+
+    /// A page of a search.
+    pub fn search(&self, filter: &Filter, after: Option<Position>, limit: usize) -> Page {
+        let newest = self
+            .owners
+            .newest(filter.owner.as_ref(), after, MAX_SEARCHED_TASKS);
+        let is_complete = newest.len() < MAX_SEARCHED_TASKS;
+        let (mut tasks, mut last) = (Vec::new(), None);
+        for (position, listed) in newest {
+            if tasks.len() == limit {
+                return Page { tasks, next: last };
+            }
+            last = Some(position);
+            let found = self.listed(listed);
+            tasks.extend(found.filter(|task| filter.matches(task)));
+        }
+        let next = last.filter(|_| !is_complete);
+        Page { tasks, next }
+    }
+
+    fn listed(&self, listed: ListedTask) -> Option<Snapshot> {
+        match listed {
             ListedTask::Open(id) => self.get(&Scope::AnyTask, id),
             ListedTask::Ended(summary) => {
                 Some(Snapshot::Ended(Committed::confirmed_by_backend(summary)))
             }
-        });
-        let tasks = tasks.collect();
-        Page { tasks, next }
+        }
     }
 
     /// Tasks whose due time has come, and the next due time.
@@ -366,6 +389,9 @@ pub enum StoredTask {
     /// An ended task.
     Ended(TaskSummary),
 }
+
+/// The number of tasks that one call of a search examines.
+const MAX_SEARCHED_TASKS: usize = 1_000;
 
 /// Locks a shard. Critical sections are a few map operations that do not panic.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -171,6 +171,39 @@ impl Owners {
         (page, rest.next().and(last))
     }
 
+    /// The newest `limit` tasks before `after`, newest first, of one or all owners.
+    pub(super) fn newest(
+        &self,
+        owner: Option<&Owner>,
+        after: Option<Position>,
+        limit: usize,
+    ) -> Vec<(Position, ListedTask)> {
+        let before = after.unwrap_or(Position(u64::MAX));
+        let mut newest = Vec::new();
+        let mut add = |entry: &OwnerEntry| {
+            let listed = entry.list.range(..before).rev().take(limit);
+            newest.extend(listed.map(|(position, listed)| (*position, listed.clone())));
+            // Bounds the memory when there are many owners.
+            if newest.len() > 4 * limit {
+                retain_newest(&mut newest, limit);
+            }
+        };
+        match owner {
+            Some(owner) => {
+                if let Some(entry) = lock(self.shard(owner)).get(owner) {
+                    add(entry);
+                }
+            }
+            None => {
+                for shard in &self.shards {
+                    lock(shard).values().for_each(&mut add);
+                }
+            }
+        }
+        retain_newest(&mut newest, limit);
+        newest
+    }
+
     pub(super) fn usage(&self, owner: &Owner) -> (u32, u32) {
         let shard = lock(self.shard(owner));
         shard
@@ -240,6 +273,12 @@ impl OwnerEntry {
             self.keys.insert(key.into(), id);
         }
     }
+}
+
+/// Sorts `tasks`, newest first, and retains the first `limit`.
+fn retain_newest(tasks: &mut Vec<(Position, ListedTask)>, limit: usize) {
+    tasks.sort_unstable_by_key(|(position, _)| std::cmp::Reverse(*position));
+    tasks.truncate(limit);
 }
 
 const SHARDS: usize = 16;

@@ -180,7 +180,9 @@ impl<C> Shard<C> {
         claimed: &mut Vec<Committed<Task>>,
     ) {
         let orphans = self.open.values_mut().filter_map(|slot| match slot {
-            Slot::Open { task, offered, .. } if !joined.contains(&task.executor) => {
+            Slot::Open { task, offered, .. }
+                if task.executor != NodeId::DETACHED && !joined.contains(&task.executor) =>
+            {
                 let free = offered.is_none_or(|to| !joined.contains(&to));
                 free.then(|| {
                     *offered = Some(node);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::laws::fixtures::*;
-use crate::store::{Health, Store, StoreError};
+use crate::store::{Filter, Health, Store, StoreError};
 
 /// A store that was just opened can be written.
 pub async fn open_store_is_ready(store: &Arc<dyn Store>) {
@@ -34,6 +34,7 @@ pub async fn closed_store_refuses(store: &Arc<dyn Store>) {
     refused(store.load(&scope, given.id).await);
     refused(store.body(&scope, given.id).await);
     refused(store.page(&ada(), None, 10).await);
+    refused(store.search(&Filter::default(), None, 10).await);
     refused(store.due(CREATED, 10).await);
     refused(store.claim(NODE_A, 10).await);
     refused(store.usage(&ada()).await);

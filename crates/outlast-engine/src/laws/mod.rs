@@ -17,6 +17,7 @@ pub mod quota;
 pub mod records;
 pub mod removal;
 pub mod request_keys;
+pub mod search;
 pub mod store_events;
 pub mod visibility;
 
@@ -81,6 +82,14 @@ macro_rules! store_laws {
                 listing_continues_after_a_removed_task
                 listing_returns_every_stored_task_once
                 listing_with_concurrent_writers_returns_every_task_once
+            }
+            search {
+                search_covers_all_owners_newest_first
+                search_by_owner_shows_own_tasks_only
+                search_by_status_follows_the_state
+                search_by_names_time_and_text
+                search_continues_at_its_position
+                search_finds_one_task_among_many
             }
             removal {
                 remove_is_compare_and_set

@@ -101,6 +101,13 @@ macro_rules! forward_store {
             limit: usize,
         ) -> $crate::store::Page; $($how)+);
     };
+    (@search $($how:tt)+) => {
+        $crate::forward_store!(@call search['a, 'b](
+            filter: &'b $crate::store::Filter,
+            after: Option<$crate::store::Position>,
+            limit: usize,
+        ) -> $crate::store::Page; $($how)+);
+    };
     (@due $($how:tt)+) => {
         $crate::forward_store!(@call due['a](
             now: $crate::store::forward::Timestamp,

@@ -6,6 +6,7 @@
 
 mod committed;
 mod error;
+mod filter;
 #[doc(hidden)]
 pub mod forward;
 mod future;
@@ -26,6 +27,7 @@ use crate::task::Task;
 
 pub use committed::Committed;
 pub use error::{Reason, StoreError};
+pub use filter::{Filter, Status, Statuses};
 pub use future::StoreFuture;
 pub use opening::OpeningStore;
 pub use record::{Record, RecordKey, RecordWrite};
@@ -78,10 +80,22 @@ pub trait Store: Send + Sync + 'static {
         limit: usize,
     ) -> Result<Page, StoreError>;
 
+    /// Up to `limit` tasks that match `filter`, newest first, that were inserted before `after`.
+    ///
+    /// A store examines a bounded number of tasks: a page may have fewer than `limit` tasks, or
+    /// none, although another page follows.
+    async fn search(
+        &self,
+        filter: &Filter,
+        after: Option<Position>,
+        limit: usize,
+    ) -> Result<Page, StoreError>;
+
     /// Up to `limit` tasks whose [due time](Task::due) has come, and the next due time.
     async fn due(&self, now: Timestamp, limit: usize) -> Result<DueTasks, StoreError>;
 
-    /// Offers up to `limit` open tasks whose executor has left. Each is offered to one joined node
+    /// Offers up to `limit` open tasks whose executor has left, without detached tasks
+    /// ([`NodeId::DETACHED`]). Each is offered to one joined node
     /// at a time.
     async fn claim(&self, node: NodeId, limit: usize) -> Result<Vec<Committed<Task>>, StoreError>;
 

@@ -37,6 +37,8 @@ pub struct TaskSummary {
     pub request_key: Option<Arc<str>>,
     /// The runner that ran it.
     pub runner: Arc<str>,
+    /// The tool, where the method has one.
+    pub tool: Option<Arc<str>>,
     /// How it ended.
     pub ending: Ending,
     /// The status message.
@@ -51,11 +53,11 @@ pub struct TaskSummary {
     pub attempt: Attempt,
 }
 
-/// The position of a task in the list of its owner. It never changes.
+/// The position of a task among all tasks of a store, in the order of insertion. It never changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Position(pub u64);
 
-/// A page of an owner's list.
+/// A page of an owner's list or of a search.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Page {
     /// The tasks, newest first.
@@ -99,6 +101,22 @@ impl Snapshot {
         match self {
             Self::Open(task) => &task.origin.runner,
             Self::Ended(summary) => &summary.runner,
+        }
+    }
+
+    /// The tool, where the method has one.
+    pub fn tool(&self) -> Option<&str> {
+        match self {
+            Self::Open(task) => task.origin.tool.as_deref(),
+            Self::Ended(summary) => summary.tool.as_deref(),
+        }
+    }
+
+    /// When it was accepted.
+    pub fn created(&self) -> Timestamp {
+        match self {
+            Self::Open(task) => task.created,
+            Self::Ended(summary) => summary.created,
         }
     }
 
@@ -155,6 +173,7 @@ impl TaskSummary {
             owner: task.owner.clone(),
             request_key: task.request_key.clone(),
             runner: task.origin.runner.clone(),
+            tool: task.origin.tool.clone(),
             ending,
             message: task.message.clone(),
             created: task.created,

@@ -53,6 +53,8 @@ pub enum TimelineEvent {
     InputWithdrawn(InputKey),
     /// The caller requested a cancellation.
     CancelRequested,
+    /// The work was given away, and the task has no executor.
+    Detached,
     /// The TTL became this many milliseconds.
     Extended(u64),
     /// The task ended.

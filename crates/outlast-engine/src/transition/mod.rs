@@ -5,6 +5,7 @@
 
 mod cancel;
 mod claim;
+mod detach;
 mod end;
 mod expire;
 mod input;
@@ -21,7 +22,7 @@ use outlast_wire::{Raw, Timestamp};
 
 use crate::id::{Attempt, InputKey, NodeId};
 use crate::input::{InputRequest, InputResponse, Outstanding};
-use crate::outcome::{Outcome, StatusMessage};
+use crate::outcome::{Ending, Outcome, StatusMessage};
 use crate::task::{Fields, ResumeState, State, Task};
 
 /// A change to a task.
@@ -91,6 +92,22 @@ pub enum Command {
         /// The new TTL.
         ttl: u64,
     },
+    /// The runner gives the work away: from now on the task has no executor.
+    Detach {
+        /// The attempt of the runner.
+        attempt: Attempt,
+        /// What the engine needs to check later reports.
+        state: ResumeState,
+        /// The new run limit, if it changes, in milliseconds.
+        run_limit_ms: Option<u64>,
+    },
+    /// The detached work is alive. Its run limit becomes `run_limit_ms`.
+    Heartbeat {
+        /// The attempt of the detached work.
+        attempt: Attempt,
+        /// The new run limit in milliseconds.
+        run_limit_ms: u64,
+    },
     /// An engine takes the task over from an executor that was lost.
     Claim {
         /// The new executor.
@@ -149,9 +166,12 @@ pub type Effects = Cow<'static, [Effect]>;
 /// Why a command was not applied. The task is unchanged.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refused {
-    /// The task has ended.
-    #[error("Cannot transition from terminal status: the task has already ended")]
-    AlreadyEnded,
+    /// The task has ended so (S0-50).
+    #[error("Cannot transition from terminal status '{0}': the task has already ended")]
+    AlreadyEnded(Ending),
+    /// The call has ended, and no task of it is stored.
+    #[error("the call has already ended")]
+    CallEnded,
     /// The task has expired.
     #[error("the task has expired")]
     Expired,
@@ -212,8 +232,10 @@ impl Task {
         if self.is_expired(now) {
             return Err(Refused::Expired);
         }
-        if self.state.ending().is_some() && !matches!(command, Command::Extend { .. }) {
-            return Err(Refused::AlreadyEnded);
+        if let Some(ending) = self.state.ending()
+            && !matches!(command, Command::Extend { .. })
+        {
+            return Err(Refused::AlreadyEnded(ending));
         }
         if let Some(given) = command.attempt()
             && given != self.attempt
@@ -262,6 +284,12 @@ fn change(fields: &mut Fields, command: Command, now: Timestamp) -> Result<Chang
         Command::SaveResumeState { state, .. } => report::save_resume_state(fields, state, now),
         Command::RequestCancel { deadline } => cancel::request(fields, deadline, now)?,
         Command::Extend { ttl } => expire::extend(fields, ttl, now)?,
+        Command::Detach {
+            state,
+            run_limit_ms,
+            ..
+        } => detach::detach(fields, state, run_limit_ms, now),
+        Command::Heartbeat { run_limit_ms, .. } => detach::heartbeat(fields, run_limit_ms)?,
         Command::Claim { executor, how } => claim::claim(fields, executor, how, now),
     };
     Ok(effects.into())
@@ -276,6 +304,8 @@ impl Command {
             | Self::ConfirmInput { attempt, .. }
             | Self::Status { attempt, .. }
             | Self::SaveResumeState { attempt, .. }
+            | Self::Detach { attempt, .. }
+            | Self::Heartbeat { attempt, .. }
             | Self::End { attempt, .. } => Some(*attempt),
             Self::ProvideInput(_)
             | Self::CancelNow

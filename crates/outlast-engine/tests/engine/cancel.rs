@@ -28,7 +28,8 @@ async fn a_second_cancel_is_refused() {
     let _ = harness.engine.cancel_now(&ada(), id).await.unwrap();
     // V1-CANCEL-1.
     let again = harness.engine.cancel_now(&ada(), id).await.map(drop);
-    assert_eq!(again, Err(EngineError::Refused(Refused::AlreadyEnded)));
+    let ended = Refused::AlreadyEnded(Ending::Cancelled);
+    assert_eq!(again, Err(EngineError::Refused(ended)));
 }
 
 #[tokio::test(start_paused = true)]
@@ -93,7 +94,8 @@ async fn of_cancel_and_completion_exactly_one_wins() {
             Ending::Cancelled => assert!(cancelled.is_ok()),
             Ending::Result => {
                 let refused = cancelled.map(drop);
-                assert_eq!(refused, Err(EngineError::Refused(Refused::AlreadyEnded)));
+                let ended = Refused::AlreadyEnded(Ending::Result);
+                assert_eq!(refused, Err(EngineError::Refused(ended)));
             }
             other => panic!("{other:?}"),
         }

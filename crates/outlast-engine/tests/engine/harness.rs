@@ -212,6 +212,11 @@ impl Runner for Tools {
                 pass(3_600_000).await;
                 Outcome::Result(raw("4"))
             }
+            "detach" => {
+                let state = ResumeState(b"elsewhere".as_slice().into());
+                cx.detach(state, None).await.unwrap();
+                Outcome::Result(raw("\"dropped\""))
+            }
             "attach" => {
                 cx.save_resume_state(ResumeState(b"upstream-7".as_slice().into()))
                     .await

@@ -1,7 +1,9 @@
 //! Tasks from creation to outcome.
 
+use std::time::Duration;
+
 use outlast_engine::engine::{CreatedTask, EngineError, Event, Follower, FollowerFuture, Watch};
-use outlast_engine::store::Snapshot;
+use outlast_engine::store::{Filter, Snapshot, Status};
 use outlast_engine::task::TimelineEvent;
 use outlast_engine::{Clock, Ending, ErrorCode, Scope, StoreError, TaskId};
 use outlast_wire::log::Level;
@@ -277,4 +279,48 @@ async fn the_scope_any_task_finds_tasks_of_every_owner() {
     let harness = Harness::new().await;
     let task = harness.create("echo").await;
     assert!(harness.engine.get(&Scope::AnyTask, task.id).await.is_ok());
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_ended_task_runs_again_as_a_new_task() {
+    let harness = Harness::new().await;
+    let first = harness.create("second").await;
+    assert_eq!(harness.engine.rerun(&ada(), first.id).await, Ok(None));
+    let settled = harness.wait(first.id).await;
+
+    let again = harness.engine.rerun(&ada(), first.id).await;
+    let again = again.unwrap().expect("it has ended");
+    assert_ne!(again.id, first.id);
+    assert!(again.origin.same_request(&first.origin));
+    assert_eq!(again.owner, first.owner);
+    assert_eq!(harness.wait(again.id).await.body, settled.body);
+
+    let other = Scope::OwnedBy(outlast_engine::Owner::principal("eve"));
+    let foreign = harness.engine.rerun(&other, first.id).await;
+    assert_eq!(foreign, Err(EngineError::NotFound));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_search_shows_no_expired_task() {
+    let harness = Harness::new().await;
+    let open = harness.create("second").await;
+    let filter = Filter {
+        statuses: [Status::Working].into_iter().collect(),
+        ..Filter::default()
+    };
+    let found = |page: outlast_engine::store::Page| -> Vec<TaskId> {
+        page.tasks.iter().map(Snapshot::id).collect()
+    };
+    let page = harness.engine.search(&filter, None, 10).await.unwrap();
+    assert_eq!(found(page), [open.id]);
+    harness.wait(open.id).await;
+    let page = harness.engine.search(&filter, None, 10).await.unwrap();
+    assert_eq!(found(page), []);
+    let all = Filter::default();
+    let page = harness.engine.search(&all, None, 10).await.unwrap();
+    assert_eq!(found(page), [open.id]);
+    let ttl = Duration::from_millis(open.lifetime.ttl_ms);
+    harness.clock.jump_on(ttl);
+    let page = harness.engine.search(&all, None, 10).await.unwrap();
+    assert_eq!(found(page), []);
 }

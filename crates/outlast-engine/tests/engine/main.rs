@@ -5,6 +5,7 @@
 
 mod bad_input;
 mod cancel;
+mod detached;
 mod expiry;
 mod harness;
 mod input;

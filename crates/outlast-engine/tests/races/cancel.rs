@@ -27,7 +27,8 @@ fn of_cancel_and_completion_one_wins_for_every_waiter() {
                     assert_eq!(settled.summary.ending, Ending::Cancelled);
                 }
                 Err(refused) => {
-                    assert_eq!(refused, &EngineError::Refused(Refused::AlreadyEnded));
+                    let ended = Refused::AlreadyEnded(Ending::Result);
+                    assert_eq!(refused, &EngineError::Refused(ended));
                     assert_eq!(settled.summary.ending, Ending::Result);
                 }
             }

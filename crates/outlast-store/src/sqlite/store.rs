@@ -7,8 +7,8 @@ use std::thread::JoinHandle;
 use async_trait::async_trait;
 use outlast_engine::index::Index;
 use outlast_engine::store::{
-    DueTasks, Health, Insert, InsertResult, Page, Position, Reason, Record, RecordKey, RecordWrite,
-    Replace, Snapshot, StoreEvents, StoreFuture, Usage,
+    DueTasks, Filter, Health, Insert, InsertResult, Page, Position, Reason, Record, RecordKey,
+    RecordWrite, Replace, Snapshot, StoreEvents, StoreFuture, Usage,
 };
 use outlast_engine::{
     Committed, Ending, NodeId, Owner, Revision, Scope, Store, StoreError, Task, TaskId,
@@ -185,6 +185,16 @@ impl Store for Sqlite {
     ) -> Result<Page, StoreError> {
         self.usable()?;
         Ok(self.shared.index.page(owner, after, limit))
+    }
+
+    async fn search(
+        &self,
+        filter: &Filter,
+        after: Option<Position>,
+        limit: usize,
+    ) -> Result<Page, StoreError> {
+        self.usable()?;
+        Ok(self.shared.index.search(filter, after, limit))
     }
 
     async fn due(&self, now: Timestamp, limit: usize) -> Result<DueTasks, StoreError> {

@@ -103,10 +103,10 @@ proptest! {
             if given == before.attempt {
                 continue;
             }
-            let refused = match () {
-                () if before.is_expired(event.now) => Refused::Expired,
-                () if before.state.ending().is_some() => Refused::AlreadyEnded,
-                () => Refused::Superseded { given, current: before.attempt },
+            let refused = match before.state.ending() {
+                _ if before.is_expired(event.now) => Refused::Expired,
+                Some(ending) => Refused::AlreadyEnded(ending),
+                None => Refused::Superseded { given, current: before.attempt },
             };
             prop_assert_eq!(&event.reply, &Err(refused));
         }
@@ -141,6 +141,17 @@ proptest! {
             let implied = Effect::implied_by(next);
             for effect in step.effects.iter() {
                 prop_assert!(implied.contains(effect), "{:?} is not in {:?}", effect, implied);
+            }
+        }
+    }
+
+    // S2-21: the transition decides what is sent, so no status changes silently.
+    #[test]
+    fn every_change_of_state_is_published(history in history()) {
+        for event in &history {
+            let (Ok(step), Some((before, next))) = (&event.reply, event.stored()) else { continue };
+            if std::mem::discriminant(&before.state) != std::mem::discriminant(&next.state) {
+                prop_assert!(step.effects.contains(&Effect::Publish), "{:?}", event.command);
             }
         }
     }
@@ -226,7 +237,7 @@ proptest! {
                 }
                 Err(refused) => {
                     prop_assert!(won.is_some());
-                    prop_assert!(matches!(refused, Refused::AlreadyEnded | Refused::NotDue));
+                    prop_assert!(matches!(refused, Refused::AlreadyEnded(_) | Refused::NotDue));
                 }
             }
             prop_assert_eq!(task.state.ending(), won);

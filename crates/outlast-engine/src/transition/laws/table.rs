@@ -93,7 +93,7 @@ fn an_ended_task() {
         Outcome::Cancelled,
     ] {
         let ending = outcome.ending();
-        let over = || No(Refused::AlreadyEnded);
+        let over = || No(Refused::AlreadyEnded(ending));
         let rows = [
             (ask("new"), over()),
             (withdraw("open"), over()),
@@ -118,11 +118,20 @@ fn an_ended_task() {
 // S0-50.
 #[test]
 fn a_refused_change_of_an_ended_task_has_the_documented_text() {
-    let over = after(&fixtures::task(1), Command::CancelNow);
-    let refused = Arc::new(over).apply(status("drawing"), CREATED.plus(1));
-    let words = refused.expect_err("it has ended").to_string();
-    let expected = "Cannot transition from terminal status: the task has already ended";
-    assert_eq!(words, expected);
+    for (outcome, status_word) in [
+        (fixtures::result("1"), "result"),
+        (tool_error(), "tool error"),
+        (error(), "error"),
+        (Outcome::Cancelled, "cancelled"),
+    ] {
+        let over = after(&fixtures::task(1), end(outcome));
+        let refused = Arc::new(over).apply(status("drawing"), CREATED.plus(1));
+        let words = refused.expect_err("it has ended").to_string();
+        let expected = format!(
+            "Cannot transition from terminal status '{status_word}': the task has already ended"
+        );
+        assert_eq!(words, expected);
+    }
 }
 
 #[test]

@@ -31,12 +31,12 @@ columns! {
     Revision "revision",
     Attempt "attempt",
     Runner "runner",
+    Tool "tool",
     Executor "executor",
     Timeline "timeline",
     Handle "handle",
     Details "details",
     Method "method",
-    Tool "tool",
     Accepts "accepts",
     Retry "retry",
     ProgressToken "progress_token",
@@ -100,7 +100,7 @@ pub(in crate::sqlite) fn select_sql() -> String {
 
 /// Selects the summary of every task, in the order of rows.
 pub(in crate::sqlite) fn select_summary_sql() -> String {
-    let names = NAMES[..=Column::Runner as usize].join(", ");
+    let names = NAMES[..=Column::Tool as usize].join(", ");
     format!("SELECT {names} FROM tasks ORDER BY row")
 }
 

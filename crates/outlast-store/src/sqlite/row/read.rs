@@ -35,11 +35,12 @@ pub(in crate::sqlite) enum RowError {
 pub(in crate::sqlite) struct LastNames {
     owner: Option<Owner>,
     runner: Option<Arc<str>>,
+    tool: Option<Arc<str>>,
 }
 
 /// Reads the summary of a task, or `None` if it is open and must be read in full. Reads the columns
-/// of [`select_summary_sql`](super::select_summary_sql). Consecutive rows often have the same owner
-/// and runner, so the caller keeps their names, and the tasks share them.
+/// of [`select_summary_sql`](super::select_summary_sql). Consecutive rows often have the same owner,
+/// runner and tool, so the caller keeps their names, and the tasks share them.
 pub(in crate::sqlite) fn summary_or_open(
     row: &Row<'_>,
     last: &mut LastNames,
@@ -59,11 +60,17 @@ pub(in crate::sqlite) fn summary_or_open(
         Some(last) if **last == *runner => last.clone(),
         last => last.insert(runner.into()).clone(),
     };
+    let tool = match (cells.maybe_text(Column::Tool)?, &mut last.tool) {
+        (None, _) => None,
+        (Some(tool), Some(last)) if **last == *tool => Some(last.clone()),
+        (Some(tool), last) => Some(last.insert(tool.into()).clone()),
+    };
     let summary = TaskSummary {
         id: cells.id()?,
         owner,
         request_key: cells.shared(Column::RequestKey)?,
         runner,
+        tool,
         ending,
         message: cells.shared(Column::Message)?,
         created: cells.timestamp(Column::Created)?,

@@ -1,0 +1,132 @@
+//! Work that other code does: the task has no executor, and is changed by its id and attempt.
+//!
+//! Recovery never claims such a task, and a shutdown does not wait for it. It ends by
+//! [`DetachedTask::end`], by a cancellation, or at its run limit; exactly one end is stored.
+
+use std::sync::Arc;
+
+use super::{Engine, EngineError, Event, Progress};
+use crate::id::{Attempt, InputKey, Scope, TaskId};
+use crate::input::InputRequest;
+use crate::outcome::Outcome;
+use crate::runtime::run_to_completion;
+use crate::store::Committed;
+use crate::task::Task;
+use crate::transition::{Command, Refused};
+
+/// A task whose work is done by other code.
+#[derive(Clone)]
+pub struct DetachedTask {
+    engine: Engine,
+    id: TaskId,
+    attempt: Attempt,
+}
+
+impl Engine {
+    /// The detached task with this id. Operations with another attempt than the task has are
+    /// refused.
+    pub fn detached(&self, id: TaskId, attempt: Attempt) -> DetachedTask {
+        DetachedTask {
+            engine: self.clone(),
+            id,
+            attempt,
+        }
+    }
+}
+
+impl DetachedTask {
+    /// Ends the task. Only the first end of a task succeeds.
+    pub async fn end(&self, outcome: Outcome) -> Result<Committed<Task>, EngineError> {
+        let outcome = self.engine.inner.policy.sizes.admit(outcome);
+        self.change(Command::End {
+            attempt: self.attempt,
+            outcome,
+            message: None,
+        })
+        .await
+    }
+
+    /// Sets the status text. The same text again changes nothing.
+    pub async fn status(&self, message: &str) -> Result<(), EngineError> {
+        let message: Arc<str> = self.engine.inner.policy.sizes.cut_status(message).into();
+        let change = self.change(Command::Status {
+            attempt: self.attempt,
+            message,
+        });
+        unless_unchanged(change.await)
+    }
+
+    /// Publishes progress to the watchers of this process. It is not stored.
+    pub fn progress(&self, progress: &Progress) {
+        let subscribers = &self.engine.inner.subscribers;
+        subscribers.publish(self.id, || Event::Progress(progress.clone()));
+    }
+
+    /// Makes an input request. The task awaits input until the response, which stays stored with
+    /// the task, or until the request is withdrawn.
+    pub async fn request_input(
+        &self,
+        key: InputKey,
+        request: InputRequest,
+    ) -> Result<(), EngineError> {
+        let sizes = &self.engine.inner.policy.sizes;
+        sizes.check(
+            "the key of the input request",
+            key.as_str().len(),
+            sizes.name_bytes,
+            "name_bytes",
+        )?;
+        sizes.check(
+            "the input request",
+            request.size(),
+            sizes.payload_bytes,
+            "payload_bytes",
+        )?;
+        let limit = sizes.input_requests;
+        let command = Command::RequestInput {
+            attempt: self.attempt,
+            key,
+            request,
+            limit,
+        };
+        self.change(command).await.map(drop)
+    }
+
+    /// Withdraws an input request.
+    pub async fn withdraw_input(&self, key: InputKey) -> Result<(), EngineError> {
+        let attempt = self.attempt;
+        self.change(Command::WithdrawInput { attempt, key })
+            .await
+            .map(drop)
+    }
+
+    /// Drops a stored input response that was used.
+    pub async fn confirm_input(&self, key: InputKey) -> Result<(), EngineError> {
+        let attempt = self.attempt;
+        self.change(Command::ConfirmInput { attempt, key })
+            .await
+            .map(drop)
+    }
+
+    /// Sets the run limit, in milliseconds from the creation of the task.
+    pub async fn heartbeat(&self, run_limit_ms: u64) -> Result<(), EngineError> {
+        let change = self.change(Command::Heartbeat {
+            attempt: self.attempt,
+            run_limit_ms,
+        });
+        unless_unchanged(change.await)
+    }
+
+    async fn change(&self, command: Command) -> Result<Committed<Task>, EngineError> {
+        self.engine.check_ready()?;
+        let (inner, id) = (self.engine.inner.clone(), self.id);
+        run_to_completion(async move { inner.change(&Scope::AnyTask, id, command).await }).await
+    }
+}
+
+fn unless_unchanged(changed: Result<Committed<Task>, EngineError>) -> Result<(), EngineError> {
+    match changed {
+        Ok(_) | Err(EngineError::Refused(Refused::Unchanged)) => Ok(()),
+        Err(error) => Err(error),
+    }
+}
