@@ -57,7 +57,7 @@ fn row(task: &Task, now: Option<&Snapshot>) -> Line {
         Some(Snapshot::Open(_)) => (Tone::Success, "continues"),
         Some(Snapshot::Ended(_)) => (
             Tone::Warning,
-            "not run again: its outcome is unknown, it may have had effects",
+            "not run again: outcome unknown, it may have had effects",
         ),
         None => (Tone::Muted, "has expired"),
     };

@@ -181,7 +181,7 @@ async fn listen(
 ) -> Result<RunningGateway, Failure> {
     let options = HttpOptions {
         bind: args.http,
-        tokens: tokens.all.clone(),
+        authenticate: tokens.authenticate(),
         allowed_hosts: args.allow_host.clone(),
         allowed_origins: args.allow_origin.clone(),
         ..limits

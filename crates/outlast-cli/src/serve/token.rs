@@ -4,10 +4,12 @@
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use outlast::engine::random;
+use outlast::server::Scopes;
 use outlast::store::{StoreUrl, private_file};
-use outlast::transport::http::Token;
+use outlast::transport::http::{Authenticate, BearerTokens, Token};
 
 use crate::dirs;
 use crate::exit::Failure;
@@ -27,6 +29,12 @@ pub(super) enum LocalToken {
 }
 
 impl Tokens {
+    /// Checks the tokens of requests; `None` if every caller is admitted.
+    pub(super) fn authenticate(&self) -> Option<Arc<dyn Authenticate>> {
+        let required = self.local.is_some();
+        required.then(|| BearerTokens::shared(self.all.clone()))
+    }
+
     /// Loads or creates the local token of the gateway on `store`, and reads the tokens in `file`.
     pub(super) fn find(store: &StoreUrl, file: Option<&Path>) -> Result<Self, Failure> {
         let (secret, local) = match stored(store)? {
@@ -36,7 +44,7 @@ impl Tokens {
                 (secret.clone(), LocalToken::New(secret))
             }
         };
-        let mut all = vec![Token::new(LOCAL, &secret)];
+        let mut all = vec![Token::new(LOCAL, &secret).with_scopes(Scopes::ALL)];
         if let Some(file) = file {
             let wrong = |error: String| {
                 Failure::Usage(format!(

@@ -59,6 +59,7 @@ fn word(what: &TimelineEvent) -> String {
         TimelineEvent::InputProvided(key) => format!("answered {key}"),
         TimelineEvent::InputWithdrawn(key) => format!("withdrew {key}"),
         TimelineEvent::CancelRequested => "cancel requested".into(),
+        TimelineEvent::Detached => "detached".into(),
         TimelineEvent::Extended(ttl) => format!("time to live now {ttl} ms"),
         TimelineEvent::Ended => "ended".into(),
     }

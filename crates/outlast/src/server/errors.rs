@@ -17,7 +17,9 @@ pub(crate) fn to_wire(error: &EngineError) -> ErrorObject {
         EngineError::NotFound => task_not_found(),
         EngineError::Expired => task_expired(),
         // V1-CANCEL-1, V1-ERR-3.
-        EngineError::Refused(Refused::AlreadyEnded) => invalid_params(error.to_string()),
+        EngineError::Refused(Refused::AlreadyEnded(_) | Refused::CallEnded) => {
+            invalid_params(error.to_string())
+        }
         EngineError::Refused(Refused::Expired) => task_expired(),
         EngineError::BadCursor => invalid_params("invalid cursor"),
         EngineError::TooLarge { .. } | EngineError::KeyConflict(_) => {
@@ -41,7 +43,7 @@ pub(crate) async fn cancel_to_wire(
     id: TaskId,
     error: &EngineError,
 ) -> ErrorObject {
-    if !matches!(error, EngineError::Refused(Refused::AlreadyEnded)) {
+    if !matches!(error, EngineError::Refused(Refused::AlreadyEnded(_))) {
         return to_wire(error);
     }
     match engine.get(scope, id).await {

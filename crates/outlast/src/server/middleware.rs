@@ -12,7 +12,7 @@ use outlast_wire::Raw;
 use outlast_wire::envelope::ErrorObject;
 
 use super::audit::AuditedRequest;
-use super::{HttpParts, ModernRequest, ResponseStream, Session};
+use super::{HttpParts, ModernRequest, ResponseStream, Scopes, Session, check_request, denied};
 
 /// Wraps every request.
 #[async_trait]
@@ -35,6 +35,8 @@ pub struct IncomingRequest {
     pub params: Option<Raw>,
     /// The owner that the request acts for.
     pub owner: Owner,
+    /// What the caller may do. The server refuses a request that needs another scope.
+    pub scopes: Scopes,
     /// The head of the HTTP request, if the transport is HTTP.
     pub http: Option<Arc<HttpParts>>,
 }
@@ -78,11 +80,14 @@ impl Next<'_> {
             }
             None => {
                 let audited = AuditedRequest::new(&request);
-                let reply = match self.handler {
-                    RequestHandler::Legacy(session, stream) => {
+                let params = request.params.as_ref().map(Raw::borrow);
+                let checked = check_request(request.scopes, &request.method, params);
+                let reply = match (checked, self.handler) {
+                    (Err(missing), _) => Reply::from(denied(missing)),
+                    (Ok(()), RequestHandler::Legacy(session, stream)) => {
                         session.dispatch(request, stream).await
                     }
-                    RequestHandler::Modern(modern) => modern.handle(request).await,
+                    (Ok(()), RequestHandler::Modern(modern)) => modern.handle(request).await,
                 };
                 audited.record(&reply);
                 reply

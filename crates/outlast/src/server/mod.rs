@@ -3,6 +3,7 @@
 //! The engine owns storage and transitions, the transports own bytes and sockets. This module
 //! decides who may call what, what a response looks like, and on which stream a message is sent.
 
+mod access;
 mod announce;
 mod audit;
 mod backend;
@@ -28,6 +29,8 @@ use parking_lot::{Mutex, MutexGuard};
 use crate::LocalServer;
 use crate::tools::Tools;
 
+pub use access::{Identity, Scopes, UnknownScope};
+pub(crate) use access::{check, check_notification, check_request, denied};
 pub use backend::{
     Backend, BackendDescription, HttpParts, ListenGuard, PreparedCall, PrestartInfo, RequestParts,
     Reservation,

@@ -9,7 +9,7 @@ use outlast::client::{
 };
 use outlast::engine::{InputKinds, InputResponse};
 use outlast::gateway::{Isolate, Settings, Upstream};
-use outlast::transport::http::{self, HttpOptions, Token};
+use outlast::transport::http::{self, BearerTokens, HttpOptions, Token};
 use outlast::transport::http_client::HttpClientOptions;
 use outlast_testkit::mcp::caller::{Caller, Ending, Kind};
 use serde_json::{Value, json};
@@ -206,7 +206,10 @@ async fn client_credentials_are_not_forwarded() {
     // BR-SEC-2, BR-SEC-1.
     let harness = Harness::new(Behind::PlainLegacy).await;
     let guarded = HttpOptions {
-        tokens: vec![Token::new("gateway", "of-the-gateway")],
+        authenticate: Some(BearerTokens::shared(vec![Token::new(
+            "gateway",
+            "of-the-gateway",
+        )])),
         ..HttpOptions::default()
     };
     let behind = http::serve(harness.direct.clone(), guarded).await.unwrap();
@@ -219,7 +222,10 @@ async fn client_credentials_are_not_forwarded() {
         let upstream = Upstream::new("behind", Target::http(options), quick());
         let (_, front) = gateway(upstream).await;
         let of_clients = HttpOptions {
-            tokens: vec![Token::new("ada", "of-the-client")],
+            authenticate: Some(BearerTokens::shared(vec![Token::new(
+                "ada",
+                "of-the-client",
+            )])),
             ..HttpOptions::default()
         };
         let listening = http::serve(front, of_clients).await.unwrap();

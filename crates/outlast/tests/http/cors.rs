@@ -1,6 +1,6 @@
 //! CORS: preflight requests, allowed origins, and the headers that a page may read.
 
-use outlast::transport::http::{HttpOptions, Token};
+use outlast::transport::http::{BearerTokens, HttpOptions, Token};
 use serde_json::json;
 
 use crate::harness::Harness;
@@ -8,7 +8,7 @@ use crate::harness::Harness;
 async fn harness() -> Harness {
     Harness::with(HttpOptions {
         allowed_origins: vec![PAGE.into()],
-        tokens: vec![Token::new("ada", "a-secret")],
+        authenticate: Some(BearerTokens::shared(vec![Token::new("ada", "a-secret")])),
         ..HttpOptions::default()
     })
     .await

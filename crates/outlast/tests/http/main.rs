@@ -2,12 +2,14 @@
 
 #![expect(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
 
+mod attacks;
 mod cors;
 mod crash;
 mod harness;
 mod health;
 mod input_requests;
 mod misbehaving_clients;
+mod mounted;
 mod principals;
 mod rate_limits;
 mod rejections;

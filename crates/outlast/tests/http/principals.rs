@@ -1,6 +1,6 @@
 //! Bearer tokens: authentication, and isolation of principals.
 
-use outlast::transport::http::{HttpOptions, Token};
+use outlast::transport::http::{BearerTokens, HttpOptions, Token};
 use outlast_testkit::mcp::HttpClient;
 use serde_json::json;
 
@@ -8,7 +8,10 @@ use crate::harness::Harness;
 
 async fn harness() -> Harness {
     Harness::with(HttpOptions {
-        tokens: vec![Token::new("ada", "a-secret"), Token::new("bob", "b-secret")],
+        authenticate: Some(BearerTokens::shared(vec![
+            Token::new("ada", "a-secret"),
+            Token::new("bob", "b-secret"),
+        ])),
         ..HttpOptions::default()
     })
     .await

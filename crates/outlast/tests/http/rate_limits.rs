@@ -3,7 +3,7 @@
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-use outlast::transport::http::{HttpOptions, Token};
+use outlast::transport::http::{BearerTokens, HttpOptions, Token};
 use serde_json::json;
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
@@ -15,7 +15,10 @@ use outlast_testkit::mcp::HttpClient as Client;
 async fn too_many_requests_get_429_with_retry_after() {
     let harness = Harness::with(HttpOptions {
         max_requests_per_second: NonZeroU32::new(10),
-        tokens: vec![Token::new("ada", "a"), Token::new("bob", "b")],
+        authenticate: Some(BearerTokens::shared(vec![
+            Token::new("ada", "a"),
+            Token::new("bob", "b"),
+        ])),
         ..HttpOptions::default()
     })
     .await;
@@ -50,7 +53,7 @@ async fn too_many_requests_get_429_with_retry_after() {
 async fn guesses_of_tokens_are_limited() {
     let harness = Harness::with(HttpOptions {
         max_requests_per_second: NonZeroU32::new(10),
-        tokens: vec![Token::new("ada", "a")],
+        authenticate: Some(BearerTokens::shared(vec![Token::new("ada", "a")])),
         ..HttpOptions::default()
     })
     .await;

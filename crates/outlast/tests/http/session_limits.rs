@@ -1,9 +1,10 @@
 //! The limits of sessions, and which sessions are evicted.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use outlast::engine::Policy;
-use outlast::transport::http::{HttpOptions, Token};
+use outlast::transport::http::{Authenticate, BearerTokens, HttpOptions, Token};
 use serde_json::json;
 
 use crate::harness::Harness;
@@ -28,11 +29,11 @@ async fn the_session_idle_for_longest_is_evicted() {
 
 #[tokio::test]
 async fn a_session_with_a_stream_or_task_is_not_evicted() {
-    for tokens in [Vec::new(), vec![Token::new("ada", "a")]] {
-        let token = tokens.first().map(|_| "a");
+    for token in [None, Some("a")] {
+        let authenticate = token.map(|secret| BearerTokens::shared([Token::new("ada", secret)]));
         let harness = Harness::with(HttpOptions {
             max_sessions_per_owner: 2,
-            tokens,
+            authenticate,
             ..HttpOptions::default()
         })
         .await;
@@ -66,7 +67,7 @@ async fn many_sessions_of_one_caller_affect_no_other() {
     let harness = Harness::with(HttpOptions {
         max_sessions: 8,
         max_sessions_per_owner: 5,
-        tokens: tokens(),
+        authenticate: Some(tokens()),
         ..HttpOptions::default()
     })
     .await;
@@ -90,7 +91,7 @@ async fn many_sessions_of_one_caller_affect_no_other() {
 async fn a_new_session_is_rejected_if_all_are_in_use() {
     let harness = Harness::with(HttpOptions {
         max_sessions: 2,
-        tokens: tokens(),
+        authenticate: Some(tokens()),
         ..HttpOptions::default()
     })
     .await;
@@ -112,7 +113,7 @@ async fn session_limits_hold_over_a_restart() {
     let file = folder.path().join("tasks.db");
     let options = || HttpOptions {
         max_sessions_per_owner: 3,
-        tokens: tokens(),
+        authenticate: Some(tokens()),
         ..HttpOptions::default()
     };
     let harness = Harness::on_file(&file, options()).await;
@@ -220,8 +221,8 @@ fn moved<const N: usize>(harness: &Harness, clients: [Client; N]) -> [Client; N]
     clients.map(|client| Client { address, ..client })
 }
 
-fn tokens() -> Vec<Token> {
-    vec![Token::new("ada", "a"), Token::new("bob", "b")]
+fn tokens() -> Arc<dyn Authenticate> {
+    BearerTokens::shared([Token::new("ada", "a"), Token::new("bob", "b")])
 }
 
 /// The last use of a session has a resolution of a millisecond.

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use outlast::server::{ServerInfo, TaskPolicy};
 use outlast::store::open_store;
-use outlast::transport::http::{HttpOptions, Token};
+use outlast::transport::http::{BearerTokens, HttpOptions, Token};
 use outlast::{Outlast, ServerHandle, TaskSupport, Tool, Tools, text};
 use outlast_testkit::mcp::HttpClient;
 use serde_json::{Value, json};
@@ -77,7 +77,9 @@ impl Owners {
         };
         let outlast = Outlast::builder().store(store).build();
         let options = HttpOptions {
-            tokens: OWNERS.map(|name| Token::new(name, name)).into(),
+            authenticate: Some(BearerTokens::shared(
+                OWNERS.map(|name| Token::new(name, name)),
+            )),
             ..HttpOptions::default()
         };
         let server = outlast.tools(Tools::new().with(say), about);

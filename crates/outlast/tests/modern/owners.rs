@@ -1,7 +1,7 @@
 //! Owners of tasks without a session.
 
 use outlast::engine::{Policy, Quota};
-use outlast::transport::http::{HttpOptions, Token, serve};
+use outlast::transport::http::{BearerTokens, HttpOptions, Token, serve};
 use outlast_testkit::mcp::http as bytes;
 use serde_json::{Value, json};
 
@@ -13,7 +13,10 @@ async fn a_principal_has_the_same_tasks_in_both_eras() {
     // V2-SEC-2, V2-NOTIF-10, V2-ERA-8: a foreign task is like an unknown one.
     let harness = Harness::new().await;
     let options = HttpOptions {
-        tokens: vec![Token::new("ada", "a-secret"), Token::new("bob", "b-secret")],
+        authenticate: Some(BearerTokens::shared(vec![
+            Token::new("ada", "a-secret"),
+            Token::new("bob", "b-secret"),
+        ])),
         ..HttpOptions::default()
     };
     let server = serve(harness.server.clone(), options).await.unwrap();
@@ -115,7 +118,10 @@ async fn a_request_state_is_bound_to_its_principal() {
     // V2-MRTR-5.
     let harness = Harness::new().await;
     let options = HttpOptions {
-        tokens: vec![Token::new("ada", "a-secret"), Token::new("bob", "b-secret")],
+        authenticate: Some(BearerTokens::shared(vec![
+            Token::new("ada", "a-secret"),
+            Token::new("bob", "b-secret"),
+        ])),
         ..HttpOptions::default()
     };
     let server = serve(harness.server.clone(), options).await.unwrap();

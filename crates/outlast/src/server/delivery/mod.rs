@@ -10,3 +10,4 @@ pub(super) use follow::{DeliveryChannel, DeliveryOutcome, follow};
 pub(super) use policy::{DeliveryPlan, InputDelivery};
 pub use policy::{TaskPolicy, WaitBudget, WaitPolicy};
 pub(super) use source::{CallKey, CallSource, PendingCalls};
+pub(super) use tickets::CANCEL as CANCEL_TOOL;

@@ -258,7 +258,7 @@ fn task_json(task: &Snapshot, now: Timestamp) -> Value {
 
 const WAIT: &str = "task_wait";
 const STATUS: &str = "task_status";
-const CANCEL: &str = "task_cancel";
+pub(in crate::server) const CANCEL: &str = "task_cancel";
 
 /// How many tasks `task_status` lists.
 const MAX_LISTED_TASKS: usize = 20;

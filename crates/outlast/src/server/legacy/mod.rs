@@ -20,7 +20,7 @@ use super::middleware::RequestHandler;
 use super::session::{PreferenceChange, parse_input_request_id};
 use super::{
     ActiveRequest, ClientHandle, HandlerFuture, HttpParts, IncomingRequest, Next, Reply,
-    ResponseStream, Session, StreamId, audit,
+    ResponseStream, Scopes, Session, StreamId, audit,
 };
 use initialize::{ALL_TASK_METHODS, declared_tasks};
 
@@ -29,11 +29,12 @@ impl Session {
     pub(crate) fn handle(
         self: &Arc<Self>,
         request: envelope::Request<'_>,
+        scopes: Scopes,
         http: Option<Arc<HttpParts>>,
     ) -> ActiveRequest {
         let stream = ResponseStream::unopened(self.clone());
         let id = request.id.clone();
-        ActiveRequest::of_session(id, self.work(request, stream.clone(), http), stream)
+        ActiveRequest::of_session(id, self.work(request, stream.clone(), scopes, http), stream)
     }
 
     /// Handles one request on stdio up to its reply. Dropping the future stops the handler.
@@ -44,7 +45,7 @@ impl Session {
     ) -> impl Future<Output = ()> + Send + use<> {
         let stream = ResponseStream::on_stdio(self.clone(), stdio);
         let id = request.id.clone();
-        let work = self.work(request, stream.clone(), None);
+        let work = self.work(request, stream.clone(), Scopes::ALL, None);
         async move { stream.finish(&id, &work.await) }
     }
 
@@ -64,6 +65,7 @@ impl Session {
         self: &Arc<Self>,
         request: envelope::Request<'_>,
         stream: Arc<ResponseStream>,
+        scopes: Scopes,
         http: Option<Arc<HttpParts>>,
     ) -> HandlerFuture {
         let cancelled = stream.cancelled().clone();
@@ -72,6 +74,7 @@ impl Session {
             method: request.method.into_owned(),
             params: request.params.map(RawRef::to_raw),
             owner: self.owner.clone(),
+            scopes,
             http,
         };
         let session = self.clone();

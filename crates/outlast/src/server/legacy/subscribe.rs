@@ -6,7 +6,7 @@ use std::sync::Arc;
 use outlast_wire::{Raw, RawRef, codes, log, method, object};
 
 use crate::server::session::PreferenceChange;
-use crate::server::{ClientHandle, IncomingRequest, Reply, ResponseStream, Session};
+use crate::server::{ClientHandle, IncomingRequest, Reply, ResponseStream, Scopes, Session};
 
 impl Session {
     pub(super) async fn subscribe_to(
@@ -52,6 +52,7 @@ impl Session {
             method: method.to_owned(),
             params: Some(params),
             owner: self.owner.clone(),
+            scopes: Scopes::ALL,
             http: None,
         };
         // The client had its response before the restart.

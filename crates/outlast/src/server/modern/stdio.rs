@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 use super::request_meta::{RequestMeta, is_modern_only, missing_meta};
 use super::{Caller, Closing, ModernRequest, NotificationSink};
 use crate::server::legacy::InFlightGuard;
-use crate::server::{IncomingRequest, Reply, ResponseStream, Session, StreamId};
+use crate::server::{IncomingRequest, Reply, ResponseStream, Scopes, Session, StreamId};
 
 /// The metadata of a request on stdio; `None` if the request is a legacy one.
 pub(crate) fn stdio_request_meta(
@@ -41,6 +41,7 @@ impl Session {
             method: request.method.into_owned(),
             params: request.params.map(RawRef::to_raw),
             owner: self.owner.clone(),
+            scopes: Scopes::ALL,
             http: None,
         };
         let request = ModernRequest {

@@ -68,16 +68,22 @@ impl SessionTable {
         engine: Engine,
         limits: SessionLimits,
     ) -> Result<Arc<Self>, StoreError> {
-        let table = Self {
+        let table = Self::new(engine, limits);
+        match table.sweep().await {
+            // Sessions are read once the store is open.
+            Ok(()) | Err(StoreError::Starting) => Ok(table),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// A table that reads the stored sessions in its first sweep. Until then they do not count for
+    /// the limits.
+    pub(crate) fn new(engine: Engine, limits: SessionLimits) -> Arc<Self> {
+        Arc::new(Self {
             engine,
             limits,
             slots: RwLock::default(),
-        };
-        match table.sweep().await {
-            // Sessions are read once the store is open.
-            Ok(()) | Err(StoreError::Starting) => Ok(Arc::new(table)),
-            Err(error) => Err(error),
-        }
+        })
     }
 
     /// Reserves a slot for a session that counts for `owner`. At a limit, the session that is idle

@@ -8,7 +8,7 @@ use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytes::{Bytes, BytesMut};
-use hyper::body::{Body, Incoming};
+use hyper::body::Body;
 
 use super::rejection::Rejection;
 
@@ -33,9 +33,9 @@ impl UnfinishedBodies {
     }
 
     /// Receives a body of at most `limit` bytes.
-    pub(super) async fn collect(
+    pub(super) async fn collect<B: Body<Data = Bytes>>(
         &self,
-        body: &mut Incoming,
+        mut body: Pin<&mut B>,
         limit: usize,
     ) -> Result<Bytes, Rejection> {
         let mut counted = CountedBytes {
@@ -45,7 +45,7 @@ impl UnfinishedBodies {
         let mut first = Bytes::new();
         let mut all = BytesMut::new();
         loop {
-            let frame = poll_fn(|cx| Pin::new(&mut *body).poll_frame(cx)).await;
+            let frame = poll_fn(|cx| body.as_mut().poll_frame(cx)).await;
             let data = match frame {
                 None => break,
                 Some(Ok(frame)) => match frame.into_data() {

@@ -28,6 +28,7 @@ use tokio_util::io::InspectWriter;
 use super::router::Router;
 use super::self_wake::SelfWakePoller;
 use super::server::Phase;
+use super::service::PeerAddress;
 use crate::server::Caller;
 
 /// The open connections, which are woken when the server closes.
@@ -42,6 +43,7 @@ pub(super) struct InFlightGuard(Arc<Activity>);
 
 /// The activity of a connection.
 struct Activity {
+    address: PeerAddress,
     /// The caller of requests without a token.
     caller: Caller,
     begun: AtomicUsize,
@@ -82,12 +84,8 @@ pub(super) async fn serve(
     let activity = Arc::new(Activity::new(address.unwrap_or(UNKNOWN_ADDRESS)));
     let service = service_fn(|request: Request<Incoming>| {
         let (router, in_flight) = (router.clone(), activity.begin());
-        let (head, mut body) = request.into_parts();
-        // `Arc` and `Box`: the head is shared, and hyper moves the future.
-        let head = Arc::new(head);
-        Box::pin(
-            async move { Ok::<_, Infallible>(router.answer(&head, &mut body, in_flight).await) },
-        )
+        // Boxed: hyper moves the future.
+        Box::pin(async move { Ok::<_, Infallible>(router.answer(request, in_flight).await) })
     });
     let stream = InspectWriter::new(stream, |_| activity.wrote());
     let mut connection = pin!(
@@ -131,8 +129,8 @@ pub(super) async fn serve(
 pub(super) async fn reject(router: Arc<Router>, stream: TcpStream, why: String) {
     let service = service_fn(|request: Request<Incoming>| {
         let (router, why) = (router.clone(), why.clone());
-        let (head, mut body) = request.into_parts();
-        Box::pin(async move { Ok::<_, Infallible>(router.reject(&head, &mut body, why).await) })
+        let (head, body) = request.into_parts();
+        Box::pin(async move { Ok::<_, Infallible>(router.reject(&head, pin!(body), why).await) })
     });
     let connection = http1::Builder::new()
         .keep_alive(false)
@@ -145,6 +143,7 @@ pub(super) async fn reject(router: Arc<Router>, stream: TcpStream, why: String) 
 impl Activity {
     fn new(address: IpAddr) -> Self {
         Self {
+            address: PeerAddress(address),
             caller: Caller::from_address(address),
             begun: AtomicUsize::new(0),
             in_flight: AtomicUsize::new(0),
@@ -164,6 +163,17 @@ impl Activity {
 }
 
 impl InFlightGuard {
+    /// The guard of a request that another listener has accepted.
+    pub(super) fn outside_listener(address: Option<PeerAddress>) -> Self {
+        let address = address.map_or(UNKNOWN_ADDRESS, |address| address.0);
+        Arc::new(Activity::new(address)).begin()
+    }
+
+    /// The address of the peer.
+    pub(super) fn address(&self) -> PeerAddress {
+        self.0.address
+    }
+
     /// The caller of a request without a token: the address of the peer.
     pub(super) fn caller(&self) -> Caller {
         self.0.caller.clone()

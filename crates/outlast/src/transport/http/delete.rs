@@ -3,10 +3,11 @@
 use hyper::StatusCode;
 use hyper::header::HeaderMap;
 
-use super::guard::{Identity, McpHeaders};
+use super::guard::McpHeaders;
 use super::rejection::Rejection;
 use super::response::{self, HttpResponse};
 use super::server::Endpoint;
+use crate::server::{Identity, Scopes, check};
 
 impl Endpoint {
     pub(super) async fn delete(
@@ -14,6 +15,9 @@ impl Endpoint {
         caller: Identity,
         headers: &HeaderMap,
     ) -> Result<HttpResponse, Rejection> {
+        // The end of a session cancels its tasks.
+        check(caller.scopes(), Scopes::CANCEL)
+            .map_err(|missing| Rejection::Scope(None, missing))?;
         McpHeaders::check_once(headers)?;
         let entry = self.session(&caller, McpHeaders::read(headers)).await?;
         self.sessions

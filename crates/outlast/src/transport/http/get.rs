@@ -3,12 +3,12 @@
 use hyper::header::HeaderMap;
 
 use super::connection::InFlightGuard;
-use super::guard::{AcceptedTypes, Identity, LAST_EVENT_ID, McpHeaders};
+use super::guard::{AcceptedTypes, LAST_EVENT_ID, McpHeaders};
 use super::rejection::Rejection;
 use super::response::{self, HttpResponse};
 use super::server::Endpoint;
 use super::sse::{EventId, StreamGuards};
-use crate::server::MessageStream;
+use crate::server::{Identity, MessageStream, Scopes, check};
 
 impl Endpoint {
     pub(super) async fn get(
@@ -20,6 +20,7 @@ impl Endpoint {
         if !AcceptedTypes::read(headers).events {
             return Err(Rejection::NotAcceptable);
         }
+        check(caller.scopes(), Scopes::READ).map_err(|missing| Rejection::Scope(None, missing))?;
         McpHeaders::check_once(headers)?;
         let entry = self.session(&caller, McpHeaders::read(headers)).await?;
         let session = &entry.session;

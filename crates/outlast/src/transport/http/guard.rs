@@ -1,29 +1,21 @@
-//! Request admission: Host and Origin checks, bearer tokens, content negotiation, protocol version.
+//! Request admission: Host and Origin checks, content negotiation, protocol version.
 
-use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, Ipv6Addr};
 
 use hyper::header::{
     ACCEPT, AUTHORIZATION, CONTENT_TYPE, HOST, HeaderMap, HeaderName, HeaderValue, ORIGIN,
 };
-use outlast_engine::Owner;
 use outlast_wire::version;
-use subtle::ConstantTimeEq as _;
 
 use super::authority;
-use super::options::{self, HttpOptions};
+use super::options::HttpOptions;
 use super::rejection::Rejection;
 
 /// Decides which requests are admitted.
 pub(super) struct Guard {
-    /// Each principal and the hash of its token.
-    tokens: Vec<(Owner, [u8; 32])>,
     origins: Vec<String>,
     hosts: Vec<String>,
 }
-
-/// The sender of a request: a principal, or anonymous.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Identity(pub(super) Option<Owner>);
 
 /// The content types that a caller accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,31 +32,21 @@ pub(super) struct McpHeaders<'a> {
 }
 
 impl Guard {
-    pub(super) fn new(options: &HttpOptions, bound: SocketAddr) -> Self {
-        let tokens = options.tokens.iter().map(|token| {
-            let owner = Owner::principal(token.name.as_str());
-            (owner, token.hash)
-        });
+    /// `bound`: the address of the listener, by which it can be reached.
+    pub(super) fn new(options: &HttpOptions, bound: Option<IpAddr>) -> Self {
         let mut hosts: Vec<_> = options.allowed_hosts.clone();
-        // A server that listens on one address is reached by that address.
-        if !bound.ip().is_unspecified() {
-            hosts.push(bound.ip().to_string());
+        if let Some(bound) = bound.filter(|bound| !bound.is_unspecified()) {
+            hosts.push(bound.to_string());
         }
         Self {
-            tokens: tokens.collect(),
             origins: options.allowed_origins.clone(),
             hosts,
         }
     }
 
-    /// Admits a request, or rejects it.
-    pub(super) fn admit(
-        &self,
-        uri: &hyper::Uri,
-        headers: &HeaderMap,
-    ) -> Result<Identity, Rejection> {
-        self.admit_host_and_origin(uri, headers)?;
-        self.caller(headers).map(Identity)
+    /// Checks that a request has at most one set of credentials.
+    pub(super) fn check_credentials(headers: &HeaderMap) -> Result<(), Rejection> {
+        once(headers, AUTHORIZATION).map(drop)
     }
 
     /// Checks host and origin of a request, but not its token.
@@ -114,24 +96,6 @@ impl Guard {
             .and_then(authority::host)
             .is_some_and(is_loopback);
         local || self.origins.iter().any(listed)
-    }
-
-    fn caller(&self, headers: &HeaderMap) -> Result<Option<Owner>, Rejection> {
-        if self.tokens.is_empty() {
-            return Ok(None);
-        }
-        let token = once(headers, AUTHORIZATION)?
-            .and_then(bearer)
-            .ok_or(Rejection::NoToken)?;
-        let hash = options::hash(token);
-        let mut found = None;
-        // All tokens are compared in full, so that the time reveals nothing.
-        for (owner, known) in &self.tokens {
-            if known.ct_eq(&hash).into() {
-                found = Some(owner);
-            }
-        }
-        found.cloned().map(Some).ok_or(Rejection::BadToken)
     }
 }
 
@@ -236,13 +200,6 @@ fn media_type(stated: &[u8]) -> &[u8] {
     name.unwrap_or_default().trim_ascii()
 }
 
-fn bearer(value: &HeaderValue) -> Option<&[u8]> {
-    let (scheme, token) = value.as_bytes().split_at_checked(7)?;
-    scheme
-        .eq_ignore_ascii_case(b"bearer ")
-        .then(|| token.trim_ascii())
-}
-
 /// The value of a header that must not be repeated.
 fn once(headers: &HeaderMap, name: HeaderName) -> Result<Option<&HeaderValue>, Rejection> {
     let mut values = headers.get_all(&name).iter();
@@ -286,12 +243,10 @@ pub(super) const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event
 
 #[cfg(test)]
 mod tests {
-    use super::super::options::Token;
     use super::*;
 
     fn guard(options: HttpOptions) -> Guard {
-        let bound = options.bind;
-        Guard::new(&options, bound)
+        Guard::new(&options, Some(options.bind.ip()))
     }
 
     fn headers(pairs: &[(&'static str, &'static str)]) -> HeaderMap {
@@ -302,8 +257,10 @@ mod tests {
         headers
     }
 
-    fn admit(guard: &Guard, pairs: &[(&'static str, &'static str)]) -> Result<Identity, Rejection> {
-        guard.admit(&"/mcp".parse().unwrap(), &headers(pairs))
+    fn admit(guard: &Guard, pairs: &[(&'static str, &'static str)]) -> Result<(), Rejection> {
+        let headers = headers(pairs);
+        guard.admit_host_and_origin(&"/mcp".parse().unwrap(), &headers)?;
+        Guard::check_credentials(&headers)
     }
 
     #[test]
@@ -349,16 +306,13 @@ mod tests {
         }
         assert!(matches!(admit(&guard, &[]), Err(Rejection::MalformedHost)));
         let absolute = "http://localhost:80@evil.com/mcp".parse().unwrap();
-        let admitted = guard.admit(&absolute, &headers(&[("host", "localhost")]));
+        let admitted = guard.admit_host_and_origin(&absolute, &headers(&[("host", "localhost")]));
         assert!(matches!(admitted, Err(Rejection::MalformedHost)));
     }
 
     #[test]
     fn a_header_that_decides_admission_must_not_be_repeated() {
-        let guard = guard(HttpOptions {
-            tokens: vec![Token::new("ada", "a")],
-            ..HttpOptions::default()
-        });
+        let guard = guard(HttpOptions::default());
         let once = [
             ("host", "localhost"),
             ("origin", "http://localhost"),
@@ -402,28 +356,6 @@ mod tests {
             let admitted = admit(&guard, &[("host", "localhost"), ("origin", foreign)]);
             assert!(matches!(admitted, Err(Rejection::Origin)), "{foreign}");
         }
-    }
-
-    #[test]
-    fn a_token_names_its_principal() {
-        let guard = guard(HttpOptions {
-            tokens: vec![Token::new("ada", "a-secret"), Token::new("bob", "b-secret")],
-            ..HttpOptions::default()
-        });
-        let with = |value| admit(&guard, &[("host", "localhost"), ("authorization", value)]);
-        assert_eq!(
-            with("Bearer b-secret").unwrap(),
-            Identity(Some(Owner::principal("bob")))
-        );
-        assert_eq!(
-            with("bearer a-secret").unwrap(),
-            Identity(Some(Owner::principal("ada")))
-        );
-        assert!(matches!(with("Bearer wrong"), Err(Rejection::BadToken)));
-        assert!(matches!(with("Basic YTpi"), Err(Rejection::NoToken)));
-        assert!(matches!(with("x"), Err(Rejection::NoToken)));
-        let without = admit(&guard, &[("host", "localhost")]);
-        assert!(matches!(without, Err(Rejection::NoToken)));
     }
 
     #[test]

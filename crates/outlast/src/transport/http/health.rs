@@ -25,7 +25,7 @@ impl Router {
 
     /// Why a new task would be rejected now; `None` if it would not.
     async fn not_ready(&self) -> Option<String> {
-        let endpoint = self.endpoints.first()?;
+        let endpoint = &self.endpoints.first()?.endpoint;
         if endpoint.is_closing() {
             return Some(SHUTTING_DOWN.to_owned());
         }

@@ -13,13 +13,13 @@ use outlast_wire::headers::{self, OnMissingName};
 use outlast_wire::{Raw, RawRef, codes, v1};
 
 use super::connection::InFlightGuard;
-use super::guard::{AcceptedTypes, Identity, McpHeaders, PROTOCOL_VERSION, repeated};
+use super::guard::{AcceptedTypes, McpHeaders, PROTOCOL_VERSION, repeated};
 use super::rejection::Rejection;
 use super::response::HttpResponse;
 use super::server::Endpoint;
 use super::sse::StreamGuards;
 use crate::server::{
-    Caller, HttpParts, IncomingRequest, ModernRequest, NotificationSink, RequestMeta,
+    Caller, HttpParts, Identity, IncomingRequest, ModernRequest, NotificationSink, RequestMeta,
     is_modern_only, missing_meta,
 };
 
@@ -60,8 +60,8 @@ impl Endpoint {
             self.options.on_missing_task_name,
         )
         .map_err(|error| Rejection::Modern(request.id.clone(), error))?;
-        let caller = match identity.0 {
-            Some(owner) => Caller::Principal(owner),
+        let caller = match identity.owner() {
+            Some(owner) => Caller::Principal(owner.clone()),
             None => in_flight.caller(),
         };
         let server = self.sessions.server();
@@ -72,6 +72,7 @@ impl Endpoint {
             method: request.method.into_owned(),
             params: request.params.map(RawRef::to_raw),
             owner: caller.owner().clone(),
+            scopes: identity.scopes(),
             http: Some(head.clone()),
         };
         let phase = self.phase.clone();

@@ -1,11 +1,16 @@
 //! The options of an HTTP server: address, access and limits.
 
+use std::fmt;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::num::NonZeroU32;
+use std::sync::Arc;
 use std::time::Duration;
 
 use outlast_wire::headers::OnMissingName;
-use sha2::{Digest, Sha256};
+
+use super::authenticate::Authenticate;
+use super::fallback::Fallback;
+use crate::server::SessionLimits;
 
 /// The options of an HTTP server. The default listens on loopback, on a free port, without tokens.
 #[derive(Clone, Debug)]
@@ -14,9 +19,12 @@ pub struct HttpOptions {
     pub bind: SocketAddr,
     /// The path of the endpoint.
     pub path: String,
-    /// The accepted tokens and their principals. Without tokens every caller is admitted, and each
-    /// session is a separate owner.
-    pub tokens: Vec<Token>,
+    /// Finds out who sends a request, such as [`BearerTokens`](super::BearerTokens). `None`: every
+    /// caller is admitted, and each session is a separate owner.
+    pub authenticate: Option<Arc<dyn Authenticate>>,
+    /// Serves the paths that are neither an endpoint nor a page of the listener, such as a web
+    /// console. Without it, they are not found.
+    pub fallback: Option<Fallback>,
     /// Allowed origins of web pages, such as `https://example.com`. Loopback origins are always
     /// allowed.
     pub allowed_origins: Vec<String>,
@@ -58,19 +66,13 @@ pub struct HttpOptions {
     pub drain_timeout: Duration,
 }
 
-/// A bearer token and its principal. Only the hash is stored.
-#[derive(Clone)]
-pub struct Token {
-    pub(super) name: String,
-    pub(super) hash: [u8; 32],
-}
-
 impl Default for HttpOptions {
     fn default() -> Self {
         Self {
             bind: (Ipv4Addr::LOCALHOST, 0).into(),
             path: "/mcp".into(),
-            tokens: Vec::new(),
+            authenticate: None,
+            fallback: None,
             allowed_origins: Vec::new(),
             allowed_hosts: Vec::new(),
             on_missing_task_name: OnMissingName::default(),
@@ -90,27 +92,19 @@ impl Default for HttpOptions {
     }
 }
 
-impl Token {
-    /// The token `secret` of the principal `name`.
-    pub fn new(name: impl Into<String>, secret: &str) -> Self {
-        Self::hashed(name, hash(secret.as_bytes()))
-    }
-
-    /// The token of the principal `name` whose SHA-256 is `hash`.
-    pub fn hashed(name: impl Into<String>, hash: [u8; 32]) -> Self {
-        Self {
-            name: name.into(),
-            hash,
+impl HttpOptions {
+    pub(super) fn session_limits(&self) -> SessionLimits {
+        SessionLimits {
+            max_sessions: self.max_sessions,
+            max_sessions_per_owner: self.max_sessions_per_owner,
+            max_streams: self.max_streams_per_session,
+            idle_ms: self.session_idle_timeout.as_millis() as u64,
         }
     }
 }
 
-impl std::fmt::Debug for Token {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Token({})", self.name)
+impl fmt::Debug for dyn Authenticate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Authenticate")
     }
-}
-
-pub(super) fn hash(secret: &[u8]) -> [u8; 32] {
-    Sha256::digest(secret).into()
 }

@@ -1,19 +1,19 @@
 //! POST: one message from the client, answered by 202, JSON or a stream.
 
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use hyper::StatusCode;
-use hyper::body::Incoming;
+use hyper::body::Body;
 use hyper::header::{CONTENT_LENGTH, HeaderMap, HeaderValue};
 use outlast_wire::envelope::{self, Id, Limits, Message};
 use outlast_wire::v2::method::DISCOVER;
 use outlast_wire::{Raw, method, tool, v1};
 
 use super::connection::InFlightGuard;
-use super::guard::{self, AcceptedTypes, Identity, McpHeaders};
+use super::guard::{self, AcceptedTypes, McpHeaders};
 use super::health::no_new_work;
 use super::lazy_timeout::lazy_timeout;
 use super::modern;
@@ -21,16 +21,22 @@ use super::rejection::Rejection;
 use super::response::{self, HttpResponse};
 use super::server::Endpoint;
 use super::sse::{EventStream, StreamGuards};
-use crate::server::{ActiveRequest, HttpParts, LiveSession, MessageStream, Reply, Response, line};
+use crate::server::{
+    ActiveRequest, HttpParts, Identity, LiveSession, MessageStream, Reply, Response, Scopes, check,
+    check_notification, check_request, line,
+};
 
 impl Endpoint {
-    pub(super) async fn post(
+    pub(super) async fn post<B>(
         &self,
         caller: Identity,
         head: &Arc<HttpParts>,
-        body: &mut Incoming,
+        body: Pin<&mut B>,
         in_flight: InFlightGuard,
-    ) -> Result<HttpResponse, Rejection> {
+    ) -> Result<HttpResponse, Rejection>
+    where
+        B: Body<Data = Bytes> + Send,
+    {
         let accepted = AcceptedTypes::read(&head.headers);
         if !accepted.json && !accepted.events {
             return Err(Rejection::NotAcceptable);
@@ -49,6 +55,7 @@ impl Endpoint {
         };
         let bytes = self.read(body, &head.headers, limits.bytes).await?;
         let message = Message::parse(&bytes, &limits).map_err(Rejection::Malformed)?;
+        check_scopes(caller.scopes(), &message)?;
         if let Message::Request(request) = &message
             && !is_served_while_draining(&request.method)
             && let Some(why) = no_new_work(&self.sessions.server().engine)
@@ -66,7 +73,9 @@ impl Endpoint {
                 // Only a tool call can take long without a message; `tasks/result` opens its stream
                 // at once.
                 let hold = (request.method == tool::CALL).then_some(self.options.stream_after);
-                let handling = entry.session.handle(request, Some(head.clone()));
+                let handling = entry
+                    .session
+                    .handle(request, caller.scopes(), Some(head.clone()));
                 let open = StreamGuards::of_session(permit, in_flight);
                 Ok(self
                     .respond(handling, hold, accepted, session_status, open)
@@ -99,7 +108,7 @@ impl Endpoint {
         let name = mcp_headers.session()?;
         mcp_headers.check_version()?;
         self.sessions
-            .find(name, caller.0.as_ref())
+            .find(name, caller.owner())
             .await
             .map_err(|error| Rejection::Unavailable(None, error.to_string()))?
             .ok_or(Rejection::UnknownSession)
@@ -116,11 +125,11 @@ impl Endpoint {
         let id = request.id.clone();
         let visitor = in_flight.caller();
         // Without a token every session is a separate owner, so the limit counts the address.
-        let counts_for = caller.0.as_ref().unwrap_or_else(|| visitor.owner());
+        let counts_for = caller.owner().unwrap_or_else(|| visitor.owner());
         let room = self.sessions.table().reserve(counts_for).await;
         let room = room.map_err(|full| Rejection::Sessions(id.clone(), full))?;
-        let session = self.sessions.create(caller.0.as_ref());
-        let mut handling = session.handle(request, Some(head.clone()));
+        let session = self.sessions.create(caller.owner());
+        let mut handling = session.handle(request, caller.scopes(), Some(head.clone()));
         let reply = match handling.response().await {
             Response::Immediate(reply) => reply,
             // Middleware can change the method; only then messages precede the reply.
@@ -196,9 +205,9 @@ impl Endpoint {
     }
 
     /// The body, if it is not too large and arrives in time.
-    async fn read(
+    async fn read<B: Body<Data = Bytes>>(
         &self,
-        body: &mut Incoming,
+        body: Pin<&mut B>,
         headers: &HeaderMap,
         limit: usize,
     ) -> Result<Bytes, Rejection> {
@@ -216,6 +225,19 @@ impl Endpoint {
         {
             Some(read) => read,
             None => Err(Rejection::Broken),
+        }
+    }
+}
+
+/// Rejects a message that needs a scope which the caller does not have.
+fn check_scopes(scopes: Scopes, message: &Message<'_>) -> Result<(), Rejection> {
+    match message {
+        Message::Request(request) => check_request(scopes, &request.method, request.params)
+            .map_err(|missing| Rejection::Scope(Some(request.id.clone()), missing)),
+        Message::Notification(notification) => check_notification(scopes, &notification.method)
+            .map_err(|missing| Rejection::Scope(None, missing)),
+        Message::Response(_) => {
+            check(scopes, Scopes::ANSWER).map_err(|missing| Rejection::Scope(None, missing))
         }
     }
 }

@@ -8,9 +8,10 @@ use outlast_engine::engine::AUDIT;
 use outlast_wire::codes;
 use outlast_wire::envelope::{ErrorObject, Id, Malformed, MalformedKind, MalformedReason, write};
 
+use super::authenticate::{Unauthenticated, UnauthenticatedKind};
 use super::response::{self, HttpResponse};
 use crate::log_limit::LogLimit;
-use crate::server::SessionLimitReached;
+use crate::server::{Scopes, SessionLimitReached, denied};
 
 /// Why a request is rejected.
 #[derive(Debug)]
@@ -23,10 +24,10 @@ pub(super) enum Rejection {
     Host,
     /// The origin is not allowed (V1-HTTP-2).
     Origin,
-    /// The token is missing.
-    NoToken,
-    /// The token is unknown.
-    BadToken,
+    /// The caller is unknown.
+    Unauthenticated(Unauthenticated),
+    /// The caller has not these scopes.
+    Scope(Option<Id>, Scopes),
     /// The path does not exist.
     Path,
     /// The HTTP method is not allowed; these are.
@@ -92,8 +93,12 @@ impl Rejection {
             Self::Repeated(_) => "repeated header",
             Self::Host => "host",
             Self::Origin => "origin",
-            Self::NoToken => "no token",
-            Self::BadToken => "unknown token",
+            Self::Unauthenticated(why) => match why.kind {
+                UnauthenticatedKind::Missing => "no token",
+                UnauthenticatedKind::Invalid => "unknown token",
+                UnauthenticatedKind::Unavailable(_) => "authentication unavailable",
+            },
+            Self::Scope(..) => "scope",
             Self::Path => "path",
             Self::Method(_) => "method",
             Self::NotJson => "content type",
@@ -115,8 +120,13 @@ impl Rejection {
 
     fn status(&self) -> StatusCode {
         match self {
-            Self::Host | Self::Origin => StatusCode::FORBIDDEN,
-            Self::NoToken | Self::BadToken => StatusCode::UNAUTHORIZED,
+            Self::Host | Self::Origin | Self::Scope(..) => StatusCode::FORBIDDEN,
+            Self::Unauthenticated(why) => match why.kind {
+                UnauthenticatedKind::Missing | UnauthenticatedKind::Invalid => {
+                    StatusCode::UNAUTHORIZED
+                }
+                UnauthenticatedKind::Unavailable(_) => StatusCode::SERVICE_UNAVAILABLE,
+            },
             Self::Path | Self::UnknownSession => StatusCode::NOT_FOUND,
             Self::Method(_) => StatusCode::METHOD_NOT_ALLOWED,
             Self::NotJson => StatusCode::UNSUPPORTED_MEDIA_TYPE,
@@ -143,8 +153,23 @@ impl Rejection {
 
     fn header(&self) -> Option<(HeaderName, HeaderValue)> {
         let (name, value) = match self {
-            Self::NoToken => (WWW_AUTHENTICATE, "Bearer"),
-            Self::BadToken => (WWW_AUTHENTICATE, "Bearer error=\"invalid_token\""),
+            Self::Unauthenticated(Unauthenticated {
+                challenge: Some(challenge),
+                ..
+            }) => return Some((WWW_AUTHENTICATE, challenge.clone())),
+            Self::Unauthenticated(why) => match why.kind {
+                UnauthenticatedKind::Missing => (WWW_AUTHENTICATE, "Bearer"),
+                UnauthenticatedKind::Invalid => {
+                    (WWW_AUTHENTICATE, "Bearer error=\"invalid_token\"")
+                }
+                UnauthenticatedKind::Unavailable(_) => (RETRY_AFTER, "1"),
+            },
+            Self::Scope(_, missing) => {
+                let challenge = format!("Bearer error=\"insufficient_scope\", scope=\"{missing}\"");
+                let challenge =
+                    HeaderValue::from_str(&challenge).expect("the names of scopes are letters");
+                return Some((WWW_AUTHENTICATE, challenge));
+            }
             Self::Method(allowed) => (ALLOW, *allowed),
             // The rest of the body is not read.
             Self::TooLarge(_) | Self::Broken => (CONNECTION, "close"),
@@ -175,8 +200,8 @@ impl Rejection {
                 None,
                 invalid("the origin is not allowed; add it to the allowed origins"),
             ),
-            Self::NoToken => (None, invalid("a bearer token is required")),
-            Self::BadToken => (None, invalid("the bearer token is unknown")),
+            Self::Unauthenticated(why) => (None, invalid(&why.to_string())),
+            Self::Scope(id, missing) => (id, denied(missing)),
             Self::Path => (None, invalid("this path does not exist")),
             Self::Method(allowed) => {
                 let why = format!("this HTTP method is not allowed; use one of {allowed}");

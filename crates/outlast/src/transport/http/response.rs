@@ -1,6 +1,6 @@
 //! The bodies of an HTTP response: nothing, one JSON text, or a stream of events.
 
-use std::convert::Infallible;
+use std::error::Error;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -10,16 +10,45 @@ use hyper::body::{Body, Frame, SizeHint};
 use hyper::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderName, HeaderValue};
 use hyper::{Response, StatusCode};
 
+use super::connection::InFlightGuard;
 use super::sse::EventStream;
 
-pub(super) type HttpResponse = Response<Payload>;
+/// A response of the HTTP server.
+pub type HttpResponse = Response<Payload>;
 
 /// The body of a response.
-pub(super) enum Payload {
+pub struct Payload(Content);
+
+enum Content {
     /// A text, until it is sent.
     Text(Option<Bytes>),
     /// A stream.
     Events(Box<EventStream>),
+    /// The body of another service, and the guard of its request.
+    Other(OtherBody, Option<InFlightGuard>),
+}
+
+type OtherBody = Pin<Box<dyn Body<Data = Bytes, Error = BoxError> + Send>>;
+
+type BoxError = Box<dyn Error + Send + Sync>;
+
+impl Payload {
+    /// The body of another service.
+    pub(super) fn other<B>(body: B) -> Self
+    where
+        B: Body<Data = Bytes> + Send + 'static,
+        B::Error: Into<BoxError>,
+    {
+        Self(Content::Other(Box::pin(BoxedErrors(Box::pin(body))), None))
+    }
+
+    /// Keeps the connection active until the body of another service ends.
+    pub(super) fn with_guard(mut self, guard: InFlightGuard) -> Self {
+        if let Content::Other(_, slot) = &mut self.0 {
+            *slot = Some(guard);
+        }
+        self
+    }
 }
 
 /// 202: accepted, without a body (V1-HTTP-6).
@@ -29,7 +58,7 @@ pub(super) fn accepted() -> HttpResponse {
 
 /// A status without a body.
 pub(super) fn empty(status: StatusCode) -> HttpResponse {
-    with_status(status, Payload::Text(None))
+    with_status(status, Payload(Content::Text(None)))
 }
 
 /// One message as JSON.
@@ -44,7 +73,7 @@ pub(super) fn text(status: StatusCode, line: String) -> HttpResponse {
 
 /// A stream of events.
 pub(super) fn events(events: EventStream) -> HttpResponse {
-    let mut response = with_status(StatusCode::OK, Payload::Events(Box::new(events)));
+    let mut response = with_status(StatusCode::OK, Payload(Content::Events(Box::new(events))));
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, EVENT_STREAM);
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
@@ -55,36 +84,70 @@ pub(super) fn events(events: EventStream) -> HttpResponse {
 
 impl Body for Payload {
     type Data = Bytes;
-    type Error = Infallible;
+    type Error = BoxError;
 
     fn poll_frame(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        match self.get_mut() {
-            Self::Text(text) => Poll::Ready(text.take().map(|text| Ok(Frame::data(text)))),
-            Self::Events(events) => events
+    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        match &mut self.get_mut().0 {
+            Content::Text(text) => Poll::Ready(text.take().map(|text| Ok(Frame::data(text)))),
+            Content::Other(body, _) => body.as_mut().poll_frame(cx),
+            Content::Events(events) => events
                 .poll_bytes(cx)
                 .map(|bytes| bytes.map(|bytes| Ok(Frame::data(bytes)))),
         }
     }
 
     fn is_end_stream(&self) -> bool {
-        matches!(self, Self::Text(None))
+        match &self.0 {
+            Content::Text(text) => text.is_none(),
+            Content::Events(_) => false,
+            Content::Other(body, _) => body.is_end_stream(),
+        }
     }
 
     fn size_hint(&self) -> SizeHint {
-        match self {
-            Self::Text(text) => {
+        match &self.0 {
+            Content::Text(text) => {
                 SizeHint::with_exact(text.as_ref().map_or(0, |text| text.len() as u64))
             }
-            Self::Events(_) => SizeHint::default(),
+            Content::Events(_) => SizeHint::default(),
+            Content::Other(body, _) => body.size_hint(),
         }
     }
 }
 
+/// A body with boxed errors.
+struct BoxedErrors<B>(Pin<Box<B>>);
+
+impl<B> Body for BoxedErrors<B>
+where
+    B: Body<Data = Bytes>,
+    B::Error: Into<BoxError>,
+{
+    type Data = Bytes;
+    type Error = BoxError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        let frame = self.0.as_mut().poll_frame(cx);
+        frame.map(|frame| frame.map(|frame| frame.map_err(Into::into)))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.0.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.0.size_hint()
+    }
+}
+
 fn text_of(status: StatusCode, bytes: Bytes) -> HttpResponse {
-    let mut response = with_status(status, Payload::Text(Some(bytes)));
+    let mut response = with_status(status, Payload(Content::Text(Some(bytes))));
     response.headers_mut().insert(CONTENT_TYPE, JSON);
     response
 }

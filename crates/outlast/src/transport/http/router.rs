@@ -1,22 +1,20 @@
 //! Maps paths to endpoints, one for each MCP server, and to plain pages.
 
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use hyper::body::Incoming;
-use hyper::header::{CONTENT_TYPE, HeaderValue, ORIGIN};
-use hyper::{Method, StatusCode};
+use hyper::header::{CONTENT_TYPE, HeaderValue};
+use hyper::{Method, Request, StatusCode};
 use outlast_wire::envelope::{Limits, Message};
 
 use super::bodies::UnfinishedBodies;
 use super::connection::{Connections, InFlightGuard};
-use super::cors;
-use super::guard::{Guard, Identity, McpHeaders};
 use super::options::HttpOptions;
-use super::rate::RequestRate;
 use super::rejection::Rejection;
 use super::response::{self, HttpResponse};
-use super::server::Endpoint;
+use super::service::{Admission, HttpService};
 use crate::server::HttpParts;
 
 /// Serves plain GETs next to the endpoints and the health checks, such as metrics. They need no
@@ -40,12 +38,11 @@ pub struct Page {
 
 /// Everything that an HTTP server serves.
 pub(super) struct Router {
-    pub(super) guard: Guard,
-    pub(super) endpoints: Vec<Arc<Endpoint>>,
+    pub(super) admission: Arc<Admission>,
+    pub(super) endpoints: Vec<HttpService>,
     pub(super) pages: Option<Arc<dyn Pages>>,
     pub(super) connections: Connections,
     pub(super) bodies: Arc<UnfinishedBodies>,
-    pub(super) rate: RequestRate,
     /// Further connections get health checks and 503.
     pub(super) max_connections: usize,
     pub(super) options: HttpOptions,
@@ -55,63 +52,48 @@ impl Router {
     /// Answers one request.
     pub(super) async fn answer(
         &self,
-        head: &Arc<HttpParts>,
-        body: &mut Incoming,
+        request: Request<Incoming>,
         in_flight: InFlightGuard,
     ) -> HttpResponse {
-        let path = head.uri.path();
+        let path = request.uri().path();
         let mut endpoints = self.endpoints.iter();
-        let endpoint = endpoints.find(|endpoint| endpoint.path == path);
-        if endpoint.is_none()
-            && let Some(page) = Box::pin(self.page(head)).await
-        {
-            return page;
+        if let Some(service) = endpoints.find(|service| service.endpoint.path == path) {
+            let (head, body) = request.into_parts();
+            // `Arc`: handlers share the head.
+            return service.answer(&Arc::new(head), pin!(body), in_flight).await;
         }
-        let routed = self.route(endpoint, head, body, in_flight).await;
-        let mut answer = routed.unwrap_or_else(Rejection::answer);
-        let origin = head.headers.get(ORIGIN);
-        if let Some(origin) = origin.filter(|origin| self.guard.is_allowed_origin(origin)) {
-            cors::allow_origin(&mut answer, origin.clone());
-        }
-        answer
+        // Boxed: most requests are for an endpoint, and their future stays small.
+        Box::pin(self.answer_other(request, in_flight)).await
     }
 
-    async fn route(
+    /// Answers a request for a path without an endpoint.
+    async fn answer_other(
         &self,
-        endpoint: Option<&Arc<Endpoint>>,
-        head: &Arc<HttpParts>,
-        body: &mut Incoming,
+        request: Request<Incoming>,
         in_flight: InFlightGuard,
-    ) -> Result<HttpResponse, Rejection> {
-        let headers = &head.headers;
-        // A browser sends its preflight request without the token of the page.
-        let admitted = if head.method == Method::OPTIONS {
-            self.guard
-                .admit_host_and_origin(&head.uri, headers)
-                .map(|()| None)
-        } else {
-            self.guard.admit(&head.uri, headers).map(Some)
-        };
-        let visitor = in_flight.caller();
-        self.rate.admit(match &admitted {
-            Ok(Some(Identity(Some(principal)))) => principal,
-            _ => visitor.owner(),
-        })?;
-        let caller = admitted?;
-        // Only an admitted caller can find out which paths exist.
-        let endpoint = endpoint.ok_or(Rejection::Path)?;
-        let Some(caller) = caller else {
-            return Ok(cors::preflight(headers));
-        };
-        match head.method {
-            Method::POST => endpoint.post(caller, head, body, in_flight).await,
-            // V2-HTTP-7.
-            _ if McpHeaders::read(headers).is_modern() => Err(Rejection::Method(MODERN_METHODS)),
-            // Boxed: most requests are POSTs, and their future stays small.
-            Method::GET => Box::pin(endpoint.get(caller, headers, in_flight)).await,
-            Method::DELETE => Box::pin(endpoint.delete(caller, headers)).await,
-            _ => Err(Rejection::Method(LEGACY_METHODS)),
+    ) -> HttpResponse {
+        let (head, body) = request.into_parts();
+        if let Some(page) = self.page(&head).await {
+            return page;
         }
+        let Some(fallback) = &self.options.fallback else {
+            // Only an admitted caller can find out which paths exist.
+            let admitted = self.admission.admit(&head, &in_flight).await;
+            let answer = admitted.err().unwrap_or(Rejection::Path).answer();
+            return self.admission.with_cors(&head, answer);
+        };
+        let checked = self
+            .admission
+            .guard
+            .admit_host_and_origin(&head.uri, &head.headers);
+        let rated = self.admission.rate.admit(in_flight.caller().owner());
+        if let Err(rejected) = checked.and(rated) {
+            return rejected.answer();
+        }
+        let mut request = Request::from_parts(head, body);
+        request.extensions_mut().insert(in_flight.address());
+        let answer = fallback.answer(request).await;
+        answer.map(|payload| payload.with_guard(in_flight))
     }
 
     /// Answers one request on a rejected connection: health checks as usual, everything else by
@@ -119,7 +101,7 @@ impl Router {
     pub(super) async fn reject(
         &self,
         head: &HttpParts,
-        body: &mut Incoming,
+        body: Pin<&mut Incoming>,
         why: String,
     ) -> HttpResponse {
         if let Some(page) = self.page(head).await {
@@ -148,7 +130,11 @@ impl Router {
             (None, None) => return None,
         };
         // DNS rebinding: a page of another host gets no information.
-        if let Err(refused) = self.guard.admit_host_and_origin(&head.uri, &head.headers) {
+        if let Err(refused) = self
+            .admission
+            .guard
+            .admit_host_and_origin(&head.uri, &head.headers)
+        {
             return Some(refused.answer());
         }
         let status = StatusCode::from_u16(page.status).unwrap_or(StatusCode::OK);
@@ -158,12 +144,6 @@ impl Router {
         Some(answer)
     }
 }
-
-/// The HTTP methods for a modern client.
-const MODERN_METHODS: &str = "POST, OPTIONS";
-
-/// The HTTP methods for a legacy client.
-const LEGACY_METHODS: &str = "GET, POST, DELETE, OPTIONS";
 
 /// The maximum size of a request on a rejected connection.
 const MAX_REJECTED_BODY_BYTES: usize = 64 << 10;

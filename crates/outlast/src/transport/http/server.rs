@@ -15,13 +15,12 @@ use tokio::time::{sleep, timeout};
 use super::bodies::UnfinishedBodies;
 use super::connection::{self, Connections};
 use super::descriptors;
-use super::guard::Guard;
 use super::health::SHUTTING_DOWN;
 use super::options::HttpOptions;
-use super::rate::RequestRate;
 use super::router::{Pages, Router};
+use super::service::{Admission, HttpService};
 use super::sse::ServerEpoch;
-use crate::server::{McpServer, SessionLimits, SessionTable, Sessions};
+use crate::server::{McpServer, SessionTable, Sessions};
 
 /// A listening server. It ends when it is shut down or dropped.
 pub struct HttpServer {
@@ -47,39 +46,35 @@ pub async fn serve_all(
     let address = listener.local_addr()?;
     let (phase, seen) = watch::channel(Phase::Open);
     let bodies = Arc::new(UnfinishedBodies::new(options.max_unfinished_body_bytes));
+    let admission = Arc::new(Admission::new(&options, Some(address.ip())));
     let mut endpoints = Vec::new();
     let mut table = None;
     for (path, server) in servers {
         let table = match &table {
             Some(table) => Arc::clone(table),
             None => {
-                let limits = SessionLimits {
-                    max_sessions: options.max_sessions,
-                    max_sessions_per_owner: options.max_sessions_per_owner,
-                    max_streams: options.max_streams_per_session,
-                    idle_ms: options.session_idle_timeout.as_millis() as u64,
-                };
-                let loaded = SessionTable::load(server.engine.clone(), limits).await;
+                let loaded =
+                    SessionTable::load(server.engine.clone(), options.session_limits()).await;
                 table.insert(loaded.map_err(io::Error::other)?).clone()
             }
         };
-        endpoints.push(Arc::new(Endpoint {
+        let endpoint = Arc::new(Endpoint {
             path,
             sessions: Sessions::new(server, table),
             bodies: bodies.clone(),
             epoch: ServerEpoch(RandomIds.node().0),
             phase: seen.clone(),
             options: options.clone(),
-        }));
+        });
+        endpoints.push(HttpService::of_listener(admission.clone(), endpoint));
     }
     let path = options.path.clone();
     let router = Arc::new(Router {
-        guard: Guard::new(&options, address),
+        admission,
         endpoints,
         pages,
         connections: Connections::default(),
         bodies,
-        rate: RequestRate::new(options.max_requests_per_second),
         max_connections: descriptors::max_connections(options.max_connections),
         options,
     });
@@ -171,12 +166,12 @@ async fn accept(
     let mut background = JoinSet::new();
     // All endpoints share one table.
     let table = router.endpoints.first();
-    let table = table.map(|endpoint| endpoint.sessions.table().clone());
+    let table = table.map(|service| service.endpoint.sessions.table().clone());
     if let Some(table) = &table {
         background.spawn(table.clone().sweep_periodically());
     }
-    let rate = router.clone();
-    background.spawn(async move { rate.rate.remove_idle_callers().await });
+    let admission = router.admission.clone();
+    background.spawn(async move { admission.rate.remove_idle_callers().await });
     let mut incoming = Acceptor {
         listener,
         router: router.clone(),
