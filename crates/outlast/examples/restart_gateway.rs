@@ -3,8 +3,9 @@
 //! `peers`.
 //!
 //! `cargo run --example restart_gateway -- PARTS OUTLAST URL`, where PARTS are `many` (twenty calls
-//! of the tool `long`) and `ask` (one call of the tool `ask`, or of `simulate-research-query` if
-//! the server has that), OUTLAST is the program and URL the server behind the gateway.
+//! of the tool `long`), `ask` (one call of the tool `ask`, or of `simulate-research-query` if the
+//! server has that) and `cut` (the same call, whose streams to the server break while its input
+//! request is open), OUTLAST is the program and URL the server behind the gateway.
 
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
@@ -16,7 +17,7 @@ use outlast::client::{
     Client, ClientHandler, ClientOptions, Era, Execution, ServerInputRequest, Target,
     TaskPreference, accept,
 };
-use outlast::engine::{InputKinds, InputResponse, Outcome};
+use outlast::engine::{InputKind, InputKinds, InputResponse, Outcome};
 use outlast::transport::http_client::HttpClientOptions;
 use outlast::wire::{Raw, tool};
 use serde_json::json;
@@ -38,6 +39,7 @@ async fn main() -> Result<(), Failure> {
             match part {
                 "many" => many(outlast, url).await,
                 "ask" => ask(outlast, url).await,
+                "cut" => cut(outlast, url).await,
                 other => Err(format!("unknown part {other}").into()),
             }
         };
@@ -49,8 +51,23 @@ async fn main() -> Result<(), Failure> {
     Ok(())
 }
 
-/// Twenty tasks end while the gateway is down.
+/// Twenty tasks end while the gateway is down. Their results are there soon after the restart. A busy
+/// machine can be too slow once, so only a bar that is missed in every round is an error.
 async fn many(outlast: &str, url: &str) -> Result<(), Failure> {
+    for _ in 0..ROUNDS {
+        let took = time_until_results(outlast, url).await?;
+        println!("{TASKS} results within {took:.1?} after the restart");
+        if took <= BAR {
+            println!("ok      many tasks over a kill of the gateway");
+            return Ok(());
+        }
+    }
+    Err(format!("in each of {ROUNDS} rounds the results took longer than {BAR:?}").into())
+}
+
+/// Creates the tasks, kills the gateway, restarts it when they have ended, and returns the time from
+/// the moment when it is ready until all results are fetched.
+async fn time_until_results(outlast: &str, url: &str) -> Result<Duration, Failure> {
     let mut gateway = Gateway::start(outlast, url).await?;
     let (client, _) = gateway.client().await?;
     let mut calls = Vec::new();
@@ -65,13 +82,7 @@ async fn many(outlast: &str, url: &str) -> Result<(), Failure> {
     for call in calls {
         says(call, "done").await?;
     }
-    let (tasks, took) = (TASKS, began.elapsed());
-    println!("{tasks} results within {took:.1?} after the restart");
-    if took > BAR {
-        return Err(format!("the results took longer than {BAR:?}").into());
-    }
-    println!("ok      many tasks over a kill of the gateway");
-    Ok(())
+    Ok(began.elapsed())
 }
 
 /// A task waits for an input response while the gateway is down.
@@ -86,7 +97,11 @@ async fn ask(outlast: &str, url: &str) -> Result<(), Failure> {
         ("ask", "accept word")
     };
     let call = call(&client, tool).await?;
-    person.asked.subscribe().wait_for(|asked| *asked).await?;
+    person
+        .asked
+        .subscribe()
+        .wait_for(|asked| *asked > 0)
+        .await?;
     gateway.kill().await?;
     gateway.start_again().await?;
     person.answers.send_replace(true);
@@ -96,6 +111,106 @@ async fn ask(outlast: &str, url: &str) -> Result<(), Failure> {
     println!("the result {took:.1?} after the input response");
     println!("ok      an input request over a kill of the gateway");
     Ok(())
+}
+
+/// All streams to the server break while its input request is open. The server sends the request
+/// again on the resumed stream; the client gets it once, and its response reaches the server.
+async fn cut(outlast: &str, url: &str) -> Result<(), Failure> {
+    let proxy = Proxy::start(url).await?;
+    let gateway = Gateway::start(outlast, &proxy.url).await?;
+    let (client, person) = gateway.client().await?;
+    let call = call(&client, RESEARCH).await?;
+    person
+        .asked
+        .subscribe()
+        .wait_for(|asked| *asked > 0)
+        .await?;
+    for _ in 0..CUTS {
+        proxy.cut().await?;
+    }
+    person.answers.send_replace(true);
+    says(call, "# Research Report: tides").await?;
+    let asked = *person.asked.borrow();
+    if asked != 1 {
+        return Err(format!("the client got the input request {asked} times").into());
+    }
+    println!("ok      an input request over broken streams");
+    Ok(())
+}
+
+/// Passes bytes on to the server, and breaks all connections on command.
+struct Proxy {
+    url: String,
+    /// How often the connections were broken.
+    cuts: watch::Sender<usize>,
+    /// How many streams were opened with GET: a client resumes and opens streams with it.
+    streams: watch::Sender<usize>,
+}
+
+impl Proxy {
+    async fn start(url: &str) -> Result<Self, Failure> {
+        let (_, rest) = url.split_once("://").ok_or("the URL has no scheme")?;
+        let (server, path) = rest.split_once('/').ok_or("the URL has no path")?;
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
+        let proxy = Self {
+            url: format!("http://{}/{path}", listener.local_addr()?),
+            cuts: watch::Sender::default(),
+            streams: watch::Sender::default(),
+        };
+        let (server, cuts) = (server.to_owned(), proxy.cuts.clone());
+        let streams = proxy.streams.clone();
+        tokio::spawn(async move {
+            while let Ok((client, _)) = listener.accept().await {
+                let (server, streams) = (server.clone(), streams.clone());
+                let mut cut = cuts.subscribe();
+                tokio::spawn(async move {
+                    tokio::select! {
+                        _ = forward(client, &server, &streams) => {}
+                        _ = cut.changed() => {}
+                    }
+                });
+            }
+        });
+        Ok(proxy)
+    }
+
+    /// Breaks all connections and waits until the client has opened a stream again.
+    async fn cut(&self) -> Result<(), Failure> {
+        let mut streams = self.streams.subscribe();
+        let before = *streams.borrow_and_update();
+        self.cuts.send_modify(|cuts| *cuts += 1);
+        streams.wait_for(|now| *now > before).await?;
+        Ok(())
+    }
+}
+
+/// Passes bytes on until one side closes.
+async fn forward(
+    client: TcpStream,
+    server: &str,
+    streams: &watch::Sender<usize>,
+) -> std::io::Result<()> {
+    let (mut from_server, mut to_server) = TcpStream::connect(server).await?.into_split();
+    let (mut from_client, mut to_client) = client.into_split();
+    let requests = async {
+        let mut bytes = vec![0; 1 << 16];
+        loop {
+            let read = from_client.read(&mut bytes).await?;
+            if read == 0 {
+                return Ok(());
+            }
+            // A client sends the next request after the response to the last one, so the head of a
+            // request begins a read.
+            if bytes[..read].starts_with(b"GET ") {
+                streams.send_modify(|streams| *streams += 1);
+            }
+            to_server.write_all(&bytes[..read]).await?;
+        }
+    };
+    tokio::select! {
+        done = requests => done,
+        done = tokio::io::copy(&mut from_server, &mut to_client) => done.map(drop),
+    }
 }
 
 async fn call(client: &Client, tool: &str) -> Result<Execution, Failure> {
@@ -135,10 +250,6 @@ impl Gateway {
         let folder = tempfile::tempdir()?;
         let address = TcpListener::bind("127.0.0.1:0")?.local_addr()?.to_string();
         let child = spawn(outlast.as_ref(), upstream, &address, folder.path()).await?;
-        // While its store opens, a gateway answers "starting".
-        while !is_ready(&address).await? {
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
         Ok(Self {
             outlast: outlast.into(),
             upstream: upstream.into(),
@@ -185,7 +296,8 @@ async fn spawn(
         .stdout(std::process::Stdio::null())
         .kill_on_drop(true)
         .spawn()?;
-    while TcpStream::connect(address).await.is_err() {
+    // While its store opens, a gateway answers "starting".
+    while !is_ready(address).await.unwrap_or(false) {
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     Ok(child)
@@ -200,10 +312,11 @@ async fn is_ready(address: &str) -> Result<bool, Failure> {
     Ok(response.starts_with("HTTP/1.1 200"))
 }
 
-/// Responds to every input request once it is allowed to.
+/// Responds to elicitations once it is allowed to.
 #[derive(Default)]
 struct Person {
-    asked: watch::Sender<bool>,
+    /// How many elicitations have arrived.
+    asked: watch::Sender<usize>,
     answers: watch::Sender<bool>,
 }
 
@@ -214,7 +327,10 @@ impl ClientHandler for Person {
     }
 
     async fn handle(&self, request: ServerInputRequest) -> InputResponse {
-        self.asked.send_replace(true);
+        if request.kind == InputKind::Roots {
+            return InputResponse::Result(Raw::from(&json!({ "roots": [] })));
+        }
+        self.asked.send_modify(|asked| *asked += 1);
         let _ = self.answers.subscribe().wait_for(|answers| *answers).await;
         let params = request.params.map(|params| params.as_str().to_owned());
         // server-everything accepts only one of its options.
@@ -229,9 +345,15 @@ impl ClientHandler for Person {
 
 const TASKS: usize = 20;
 
-/// The longest time from a restart until all results are fetched. One poll interval of a young task
-/// and 2 s are usual; a busy machine gets more.
-const BAR: Duration = Duration::from_secs(10);
+/// How often the streams break.
+const CUTS: usize = 3;
+
+/// The longest time from a restart until all results are fetched: one poll interval of a young task
+/// and 2 s.
+const BAR: Duration = Duration::from_secs(3);
+
+/// How often the time is measured before the bar counts as missed.
+const ROUNDS: usize = 3;
 
 /// The duration of the tool `long`.
 const LONG: Duration = Duration::from_secs(3);

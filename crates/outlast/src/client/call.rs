@@ -9,6 +9,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use outlast_engine::Outcome;
 use outlast_wire::Raw;
+use outlast_wire::envelope::Id;
 use outlast_wire::v1::TaskSupport;
 use outlast_wire::v2::InputRequired;
 
@@ -49,6 +50,8 @@ pub(crate) struct CallSpec {
     pub(crate) arguments: Option<Raw>,
     pub(crate) preference: TaskPreference,
     pub(crate) ttl: Option<u64>,
+    /// The progress token that the caller chooses.
+    pub(crate) progress_token: Option<Id>,
     /// Other members of the params.
     pub(crate) params: Option<Raw>,
     /// Members of `params` that are not sent.
@@ -130,6 +133,7 @@ impl Call {
             arguments,
             preference: TaskPreference::default(),
             ttl: None,
+            progress_token: None,
             params: None,
             omit: OmittedParams::default(),
             meta: None,
@@ -156,6 +160,13 @@ impl Call {
     /// Sets the params, an object. The tool and its arguments are added to it.
     pub fn params(mut self, params: Raw) -> Self {
         self.spec.params = Some(params);
+        self
+    }
+
+    /// Sets the progress token, in place of one that the client chooses. It must differ from those
+    /// of other open calls of the connection (V1-PRG-1).
+    pub fn progress_token(mut self, token: Id) -> Self {
+        self.spec.progress_token = Some(token);
         self
     }
 

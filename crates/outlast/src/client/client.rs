@@ -6,6 +6,7 @@ use std::time::Duration;
 use outlast_engine::Outcome;
 use outlast_wire::envelope::Id;
 use outlast_wire::headers::{self, HeaderParam};
+use outlast_wire::v1::TaskPage;
 use outlast_wire::v2;
 use outlast_wire::{PeerTask, Raw, Status, codes, method, object};
 use serde_json::json;
@@ -19,6 +20,7 @@ use super::era::{ClientDescription, Era, OpenTimeouts};
 use super::error::{Error, PeerError};
 use super::execution::{CallController, Execution, ExecutionStatus, OutcomeError};
 use super::handler::{ClientHandler, NoHandler, capabilities};
+use super::hosted_tasks::HostedTasks;
 use super::inbound::{InboundHandler, NotificationHandler};
 use super::modern::Subscriptions;
 use super::poll_schedule::{PollDefaults, PollSchedule};
@@ -313,6 +315,23 @@ impl Client {
                 return Ok(tasks);
             }
         }
+    }
+
+    /// One page of the tasks of this client at the server, after `cursor` (S4-54).
+    pub async fn list_tasks_page(&self, cursor: Option<&str>) -> Result<TaskPage, Error> {
+        let conversation = self.0.conversation().await?;
+        if !conversation.server.generation.lists() {
+            return Err(Error::Unsupported("listing tasks".into()));
+        }
+        legacy::page(&conversation, cursor, self.0.options.request_timeout).await
+    }
+
+    /// The tasks that this client hosts for the server on the current connection; `None` if
+    /// [`ClientOptions::receiver_tasks`] is off.
+    pub async fn hosted_tasks(&self) -> Result<Option<HostedTasks>, Error> {
+        let conversation = self.0.conversation().await?;
+        let receiver = self.0.inbound.receiver();
+        Ok(receiver.map(|receiver| receiver.hosted_tasks(&conversation.channel)))
     }
 
     /// Polls a task once.

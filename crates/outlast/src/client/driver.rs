@@ -77,7 +77,8 @@ impl<'a, O: CallController> Driver<'a, O> {
     /// Sends a call and drives it to its end.
     pub(crate) async fn call(mut self, call: CheckedCall) -> Result<Outcome, OutcomeError> {
         let CheckedCall { core, spec, form } = call;
-        let token = core.fresh_token();
+        let token = spec.progress_token.clone();
+        let token = token.unwrap_or_else(|| core.fresh_token());
         // V1-PROG-3: the token is valid until the end of the task.
         let _progress = core
             .inbound

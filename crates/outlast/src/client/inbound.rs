@@ -58,6 +58,11 @@ impl InboundHandler {
         }
     }
 
+    /// Hosts tasks for the server, if enabled.
+    pub(crate) fn receiver(&self) -> Option<&Arc<Receiver>> {
+        self.receiver.as_ref()
+    }
+
     /// How often the server has reported a change of its tools (V1-TOOL-9).
     pub(crate) fn tools_changed(&self) -> u64 {
         self.tools_changed.load(Ordering::Acquire)

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use async_trait::async_trait;
-use outlast_engine::{InputKinds, InputResponse};
+use outlast_engine::{InputKind, InputKinds, InputResponse};
 use outlast_wire::Raw;
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::{broadcast, oneshot};
@@ -48,8 +48,10 @@ pub struct InboxItem {
 /// An event of an inbox.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InboxEvent {
-    /// An input request has arrived (S1-8).
-    Arrived(InboxItemId),
+    /// A sampling request has arrived, as a task or not (S1-8, S1-16).
+    NewPendingSample(InboxItemId),
+    /// An elicitation has arrived, as a task or not (S1-8, S1-16).
+    NewPendingElicitation(InboxItemId),
     /// An input request no longer waits: it got its response here, or its server withdrew it.
     Removed(InboxItemId),
 }
@@ -154,7 +156,7 @@ impl ClientHandler for Inbox {
 
     async fn handle(&self, request: ServerInputRequest) -> InputResponse {
         let kind = request.kind;
-        if kind == outlast_engine::InputKind::Roots {
+        if kind == InputKind::Roots {
             let shared = self.0.state().roots.clone();
             let shared = shared
                 .iter()
@@ -178,6 +180,13 @@ impl Inner {
         request: ServerInputRequest,
         sender: oneshot::Sender<InputResponse>,
     ) -> InboxItemId {
+        let arrived = match request.kind {
+            InputKind::Sample | InputKind::SampleWithTools => InboxEvent::NewPendingSample,
+            // Roots never wait in the inbox.
+            InputKind::ElicitForm | InputKind::ElicitUrl | InputKind::Roots => {
+                InboxEvent::NewPendingElicitation
+            }
+        };
         let id = {
             let mut state = self.state();
             state.next += 1;
@@ -190,7 +199,7 @@ impl Inner {
             state.items.insert(id, (item, sender));
             id
         };
-        let _ = self.events.send(InboxEvent::Arrived(id));
+        let _ = self.events.send(arrived(id));
         id
     }
 
@@ -219,7 +228,6 @@ const EVENT_CAPACITY: usize = 256;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use outlast_engine::InputKind;
 
     fn input_request(kind: InputKind) -> ServerInputRequest {
         ServerInputRequest {
@@ -241,7 +249,10 @@ mod tests {
         let asked =
             tokio::spawn(async move { handler.handle(input_request(InputKind::ElicitForm)).await });
         let item = inbox.first().await;
-        assert_eq!(events.recv().await, Ok(InboxEvent::Arrived(item.id)));
+        assert_eq!(
+            events.recv().await,
+            Ok(InboxEvent::NewPendingElicitation(item.id))
+        );
         assert_eq!(item.request, input_request(InputKind::ElicitForm));
         inbox.decline(item.id).unwrap();
         assert_eq!(events.recv().await, Ok(InboxEvent::Removed(item.id)));

@@ -15,6 +15,8 @@
 //! | `inbound`, `routes` | messages that a server sends on its own, and the execution they belong to |
 //! | `handler`, `inbox`, `validate_request` | input requests of a server: validation and handling |
 //! | `receiver` | tasks that the client hosts for a server |
+//! | `task_manager`, `hosted_tasks` | tasks that the host program executes; hosted tasks as the host program sees them |
+//! | `hub` | several named connections, and the tasks that are followed on them |
 //! | `tool_cache` | the tools of a server |
 //! | `audit` | audit events of tasks at servers |
 //! | `reference` | references with which a task is found again after a restart |
@@ -43,6 +45,8 @@ mod era;
 mod error;
 mod execution;
 mod handler;
+mod hosted_tasks;
+mod hub;
 mod inbound;
 mod inbox;
 mod incoming_requests;
@@ -62,6 +66,7 @@ mod rpc;
 mod rpc_handler;
 mod server_description;
 mod target;
+mod task_manager;
 mod task_report;
 mod tool_cache;
 mod validate_request;
@@ -79,6 +84,11 @@ pub use handler::{
     CONNECTION_ENDED, ClientHandler, NoHandler, ServerInputRequest, TASK_CANCELLED, TASK_EXPIRED,
     accept, decline, dismiss, roots,
 };
+pub use hosted_tasks::{HostedTasks, HostedTasksPage};
+pub use hub::{
+    ActiveTask, ConnectionName, Hub, HubCall, HubCallOptions, HubError, HubTasksPage, HubUpdate,
+    OnStatus,
+};
 pub use inbound::NotificationHandler;
 pub use inbox::{Inbox, InboxEvent, InboxItem, InboxItemId, NoSuchItem};
 pub use receiver::{OnDecline, ReceiverOptions, ReceiverTtl, WaitingStatus};
@@ -88,5 +98,6 @@ pub(crate) use request::ParamChanges;
 pub use request::Request;
 pub use server_description::{Generation, ServerDescription};
 pub use target::Target;
+pub use task_manager::{AbortSignal, NewManagedTask, StatusSink, TaskManager, TaskManagerOptions};
 pub use tool_cache::ToolInfo;
 pub(crate) use tool_cache::header_params;

@@ -74,12 +74,16 @@ impl PollSchedule {
         self.latest = self.next;
     }
 
-    /// A poll failed. The next interval is longer.
+    /// A poll failed. The next interval is longer. The first failures lengthen it by little, so
+    /// that the result of a task arrives soon after a restart of the server.
     pub(crate) fn failed(&mut self, now: Instant) {
         self.failures += 1;
-        let pause = self
-            .interval
-            .saturating_mul(1 << (self.failures - 1).min(5));
+        let pause = if self.failures == 1 {
+            self.interval
+        } else {
+            let doublings = self.failures.saturating_sub(SHORT_OUTAGE_POLLS).min(5);
+            (self.interval + SHORT_OUTAGE_DELAY).saturating_mul(1 << doublings)
+        };
         let pause = pause.min(MAX_BACKOFF).max(self.interval);
         self.next = now + pause;
         self.latest = self.next;
@@ -118,6 +122,12 @@ impl PollDefaults {
 
 /// The shortest interval, whatever the server says.
 const MIN_INTERVAL: Duration = Duration::from_millis(100);
+
+/// How many polls in a row may fail before the delay doubles with each further one.
+const SHORT_OUTAGE_POLLS: u32 = 10;
+
+/// What the second and later failed polls add to the interval.
+const SHORT_OUTAGE_DELAY: Duration = Duration::from_secs(1);
 
 /// The longest delay after failures, unless the server's interval is longer.
 const MAX_BACKOFF: Duration = Duration::from_secs(60);
@@ -203,11 +213,13 @@ mod tests {
         let now = Instant::now();
         let mut schedule = PollSchedule::new(PollDefaults::V1, now, Some(1_000));
         let mut waits = Vec::new();
-        for _ in 0..9 {
+        for _ in 0..17 {
             schedule.failed(now);
             waits.push((schedule.next() - now).as_secs());
         }
-        assert_eq!(waits, [1, 2, 4, 8, 16, 32, 32, 32, 32]);
+        // A restart delays a poll by one interval and 1 s at most.
+        assert_eq!(waits[..10], [1, 2, 2, 2, 2, 2, 2, 2, 2, 2]);
+        assert_eq!(waits[10..], [4, 8, 16, 32, 60, 60, 60]);
         schedule.polled(PollDefaults::V1, now, Some(1_000));
         assert_eq!((schedule.next(), schedule.failures()), (now + MS(1_000), 0));
     }

@@ -14,7 +14,7 @@ use outlast::engine::{InputKinds, InputResponse};
 use outlast::wire::envelope::ErrorObject;
 use serde_json::{Value, json};
 
-use crate::harness::{Server, connected_with, raw, with_inbox};
+use crate::harness::{Server, connected_with, options, raw, with_inbox};
 
 const STATUS: &str = "notifications/tasks/status";
 const SAMPLING: &str = "sampling/createMessage";
@@ -121,20 +121,22 @@ async fn a_request_with_a_task_reaches_the_same_handler() {
     let first = within_a_minute(inbox.first()).await;
     assert_eq!(
         within_a_minute(news.recv()).await,
-        Ok(InboxEvent::Arrived(first.id))
+        Ok(InboxEvent::NewPendingElicitation(first.id))
     );
     inbox.decline(first.id).unwrap();
     assert_eq!(
         within_a_minute(news.recv()).await,
         Ok(InboxEvent::Removed(first.id))
     );
-    for (method, params) in [(ELICITATION, form()), (SAMPLING, sample())] {
+    let elicitation: fn(_) -> _ = InboxEvent::NewPendingElicitation;
+    let sampling: fn(_) -> _ = InboxEvent::NewPendingSample;
+    for (method, params, arrived) in [
+        (ELICITATION, form(), elicitation),
+        (SAMPLING, sample(), sampling),
+    ] {
         create_task(&mut server, method, params).await;
         let item = within_a_minute(inbox.first()).await;
-        assert_eq!(
-            within_a_minute(news.recv()).await,
-            Ok(InboxEvent::Arrived(item.id))
-        );
+        assert_eq!(within_a_minute(news.recv()).await, Ok(arrived(item.id)));
         assert_eq!(inbox.items().len(), 1);
         inbox.decline(item.id).unwrap();
         assert_eq!(
@@ -281,7 +283,7 @@ impl ClientHandler for PanickingHandler {
 #[tokio::test]
 async fn a_handler_that_panics_fails_the_task() {
     // S0-79.
-    let options = crate::harness::options();
+    let options = options();
     let (_client, mut server) = client_with_handler(
         Arc::new(PanickingHandler),
         ReceiverOptions::default(),
@@ -306,8 +308,12 @@ impl ClientHandler for UnavailableHandler {
         InputKinds::all()
     }
 
-    fn unavailable(&self, _: &ServerInputRequest) -> Option<ErrorObject> {
-        Some(ErrorObject::new(-32603, "No active provider"))
+    fn unavailable(&self, request: &ServerInputRequest) -> Option<ErrorObject> {
+        let words = match request.kind.method() {
+            SAMPLING => "No active task",
+            _ => "No active provider",
+        };
+        Some(ErrorObject::new(-32603, words))
     }
 
     async fn handle(&self, _: ServerInputRequest) -> InputResponse {
@@ -318,19 +324,24 @@ impl ClientHandler for UnavailableHandler {
 #[tokio::test]
 async fn an_unavailable_handler_rejects_before_a_task_exists() {
     // S0-70, S0-71.
-    let options = crate::harness::options();
+    let options = options();
     let (_client, mut server) = client_with_handler(
         Arc::new(UnavailableHandler),
         ReceiverOptions::default(),
         options,
     )
     .await;
-    let mut plain = sample();
-    plain.as_object_mut().unwrap().remove("task");
-    for params in [sample(), plain] {
-        let refused = call(&mut server, SAMPLING, params).await;
-        let error = json!({ "code": -32603, "message": "No active provider" });
-        assert_eq!(refused["error"], error);
+    for (method, with_task, words) in [
+        (SAMPLING, sample(), "No active task"),
+        (ELICITATION, form(), "No active provider"),
+    ] {
+        let mut plain = with_task.clone();
+        plain.as_object_mut().unwrap().remove("task");
+        for params in [with_task, plain] {
+            let refused = call(&mut server, method, params).await;
+            let error = json!({ "code": -32603, "message": words });
+            assert_eq!(refused["error"], error);
+        }
     }
     let listed = call(&mut server, "tasks/list", json!({})).await;
     assert_eq!(listed["result"]["tasks"], json!([]));
@@ -373,7 +384,7 @@ impl ClientHandler for SilentHandler {
 async fn the_handler_gets_the_reason_of_an_abort() {
     // S0-62.
     let (report, mut aborted) = tokio::sync::mpsc::unbounded_channel();
-    let options = crate::harness::options();
+    let options = options();
     let host = Arc::new(SilentHandler(report));
     let (client, mut server) = client_with_handler(host, ReceiverOptions::default(), options).await;
     let task = create_task(&mut server, SAMPLING, sample()).await;
@@ -415,4 +426,32 @@ async fn poll_interval_and_status_message_are_options() {
     let got = call(&mut server, "tasks/get", named(&task)).await;
     assert_eq!(got["result"]["statusMessage"], "Waiting for Ada");
     assert_eq!(got["result"]["pollInterval"], 700);
+}
+
+#[tokio::test]
+async fn the_host_lists_inspects_and_cancels_hosted_tasks() {
+    // S1-3, S1-36, S1-80.
+    let (client, mut server, inbox) = client_with_inbox(ReceiverOptions::default()).await;
+    let hosted = client.hosted_tasks().await.unwrap();
+    let hosted = hosted.expect("receiver tasks are on");
+    assert_eq!(hosted.list(None).await.unwrap().tasks, []);
+    create_task(&mut server, SAMPLING, sample()).await;
+    let item = within_a_minute(inbox.first()).await;
+    let mut news = inbox.events();
+    let listed = hosted.list(None).await.unwrap().tasks;
+    let [task] = &listed[..] else {
+        panic!("one task is hosted: {listed:?}");
+    };
+    assert_eq!(hosted.task(&task.id).await.unwrap().id, task.id);
+    let cancelled = hosted.cancel(&task.id).await.unwrap();
+    assert_eq!(cancelled.status.to_string(), "cancelled");
+    assert_eq!(
+        within_a_minute(news.recv()).await,
+        Ok(InboxEvent::Removed(item.id))
+    );
+    assert_eq!(hosted.result(&task.id).await.unwrap_err().code, -32603);
+    assert_eq!(hosted.cancel(&task.id).await.unwrap_err().code, -32602);
+    // S1-23: off, there are no hosted tasks.
+    let (client, _server) = connected_with(options(), json!({})).await;
+    assert!(client.hosted_tasks().await.unwrap().is_none());
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use outlast::client::{self, Client, ClientOptions, OutcomeError, ReceiverOptions, Target};
-use outlast::transport::http::{HttpOptions, Token, serve};
+use outlast::transport::http::{BearerTokens, HttpOptions, Token, serve};
 use outlast::transport::http_client::HttpClientOptions;
 use outlast::transport::link::TransportError;
 use outlast_testkit::mcp::{EventStream, ScriptedHttpServer, ScriptedRequest};
@@ -29,7 +29,7 @@ async fn every_outcome_of_our_server_over_http() {
 #[tokio::test]
 async fn only_the_right_token_is_accepted() {
     let options = HttpOptions {
-        tokens: vec![Token::new("ann", "secret")],
+        authenticate: Some(BearerTokens::shared(vec![Token::new("ann", "secret")])),
         ..HttpOptions::default()
     };
     let server = serve(server().await, options).await.unwrap();

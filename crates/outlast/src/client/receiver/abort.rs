@@ -10,11 +10,11 @@ use crate::client::handler::{ClientHandler, ServerInputRequest, TASK_EXPIRED};
 
 /// The hosted tasks whose handler runs now, each with the reason for which it is aborted.
 #[derive(Clone, Default)]
-pub(super) struct AbortReasons(Arc<Mutex<HashMap<TaskId, &'static str>>>);
+pub(in crate::client) struct AbortReasons(Arc<Mutex<HashMap<TaskId, &'static str>>>);
 
 impl AbortReasons {
     /// Records why the task is about to be aborted. A task whose handler does not run needs none.
-    pub(super) fn set(&self, task: TaskId, reason: &'static str) {
+    pub(in crate::client) fn set(&self, task: TaskId, reason: &'static str) {
         if let Some(current) = self.0.lock().get_mut(&task) {
             *current = reason;
         }

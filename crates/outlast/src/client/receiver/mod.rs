@@ -23,11 +23,12 @@ use outlast_wire::v1::{ClientTasks, TaskRequest};
 use outlast_wire::{Raw, object, v1};
 
 use super::handler::{CONNECTION_ENDED, ClientHandler, ServerInputRequest};
+use super::hosted_tasks::HostedTasks;
 use super::rpc::RpcChannel;
 use super::rpc_handler::Reply;
 use crate::server::to_wire;
-use abort::AbortReasons;
 
+pub(super) use abort::AbortReasons;
 pub use options::{OnDecline, ReceiverOptions, ReceiverTtl, WaitingStatus};
 
 /// Hosts tasks for a server.
@@ -126,6 +127,13 @@ impl Receiver {
         Ok(Reply::result(answer).then(move |_| {
             tokio::spawn(receiver.send_status_changes(channel, Scope::OwnedBy(owner), id));
         }))
+    }
+
+    /// The hosted tasks of a connection, for the host program.
+    pub(crate) fn hosted_tasks(&self, channel: &RpcChannel) -> HostedTasks {
+        let message = self.options.waiting_message.clone();
+        HostedTasks::new(self.engine.clone(), owner_of(channel))
+            .of_receiver(message, self.reasons.clone())
     }
 
     /// Ends the tasks of a closed connection and deletes their records (S1-27, S1-58).

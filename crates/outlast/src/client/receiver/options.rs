@@ -69,7 +69,7 @@ impl Default for ReceiverOptions {
 const WAITING_MESSAGE: &str = "Awaiting user approval";
 
 impl ReceiverTtl {
-    pub(super) fn millis(&self) -> u64 {
+    pub(in crate::client) fn millis(&self) -> u64 {
         match self {
             Self::Fixed(millis) => *millis,
             Self::Chosen(choose) => choose(),

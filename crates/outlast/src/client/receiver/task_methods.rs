@@ -11,6 +11,7 @@ use outlast_wire::{Raw, RawRef, Status, codes, params, v1};
 
 use super::{Receiver, owner_of};
 use crate::client::handler::TASK_CANCELLED;
+use crate::client::hosted_tasks::CANCELLED_MESSAGE;
 use crate::client::rpc::RpcChannel;
 use crate::server::{cancel_to_wire, to_wire};
 
@@ -175,9 +176,6 @@ fn task_id(params: Option<RawRef<'_>>) -> Result<TaskId, EngineError> {
 fn refused(error: &EngineError) -> InputResponse {
     InputResponse::Error(to_wire(error).to_raw())
 }
-
-/// The status text of a cancelled task.
-const CANCELLED_MESSAGE: &str = "Task cancelled by server";
 
 /// How many tasks a page contains.
 const PAGE_TASKS: usize = 100;

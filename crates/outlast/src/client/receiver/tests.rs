@@ -44,9 +44,13 @@ fn connection(sent: usize) -> Arc<RpcChannel> {
 }
 
 async fn receiver() -> Arc<Receiver> {
-    let handler = Arc::new(Inbox::new(InputKinds::all()));
-    let opened = Receiver::open(ReceiverOptions::default(), handler).await;
-    Arc::new(opened.expect("a receiver in memory opens"))
+    receiver_and_inbox().await.0
+}
+
+async fn receiver_and_inbox() -> (Arc<Receiver>, Inbox) {
+    let inbox = Inbox::new(InputKinds::all());
+    let opened = Receiver::open(ReceiverOptions::default(), Arc::new(inbox.clone())).await;
+    (Arc::new(opened.expect("a receiver in memory opens")), inbox)
 }
 
 fn sampling() -> ServerInputRequest {
@@ -92,7 +96,7 @@ async fn served(
 #[tokio::test]
 async fn no_connection_reaches_the_tasks_of_another() {
     // S0-19, S0-41, S0-99: one receiver and one store, two servers.
-    let receiver = receiver().await;
+    let (receiver, inbox) = receiver_and_inbox().await;
     let (one, two) = (connection(1), connection(2));
     let task = json!({ "taskId": made(&receiver, &one).await });
     for method in ["tasks/get", "tasks/result", "tasks/cancel"] {
@@ -107,8 +111,17 @@ async fn no_connection_reaches_the_tasks_of_another() {
     assert_eq!(listed(one.clone()).await[0]["taskId"], task["taskId"]);
     // The end of one connection does not affect another.
     receiver.end_tasks(&two).await;
-    let kept = served(&receiver, &one, "tasks/get", task).await;
+    let kept = served(&receiver, &one, "tasks/get", task.clone()).await;
     assert_ne!(kept["status"], "cancelled");
+    // S0-41: a stored result reaches only the connection of its task.
+    let item = tokio::time::timeout(Duration::from_secs(60), inbox.first()).await;
+    let reply = json!({ "role": "assistant", "content": [], "model": "secret" });
+    let item = item.expect("the request arrives").id;
+    inbox.respond(item, Raw::from(&reply)).expect("it is open");
+    let result = served(&receiver, &one, "tasks/result", task.clone()).await;
+    assert_eq!(result["model"], "secret");
+    let refused = served(&receiver, &two, "tasks/result", task).await;
+    assert_eq!(refused["message"], "Task not found");
 }
 
 #[tokio::test]

@@ -68,7 +68,10 @@ async fn an_input_request_is_handled_once_and_its_response_sent_once() {
     asks(&mut server, json!({ "k": form("Who?") })).await;
     ends(&mut server, &call).await;
     assert_eq!(server.times("tasks/update").len(), 1);
-    assert_eq!(news.try_recv(), Ok(InboxEvent::Arrived(item.id)));
+    assert_eq!(
+        news.try_recv(),
+        Ok(InboxEvent::NewPendingElicitation(item.id))
+    );
     assert_eq!(news.try_recv(), Ok(InboxEvent::Removed(item.id)));
     assert!(news.try_recv().is_err(), "it was asked once");
 }
