@@ -1,19 +1,52 @@
-//! `cargo xtask peers`: real clients that we did not write connect to the sample server.
+//! `cargo xtask peers [PART …]`: real clients and servers that we did not write, in every role.
 //!
-//! Each is installed once by package name into `target/peers`.
+//! Each is installed once by package name into `target/peers`. This file has the clients of the
+//! sample server; the other parts are in files of their names.
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
 
 use crate::npm::{self, root};
 use crate::part::run as run_command;
-use crate::{check, gateways, python, restarts, servers};
+use crate::{check, gateways, python, record, restarts, servers};
 
-pub(crate) fn run(args: &[String]) -> Result<(), String> {
-    if let Some(arg) = args.first() {
-        return Err(format!("cargo xtask peers takes no argument (got {arg})"));
+/// Runs the checks of one part.
+type PartFn = fn() -> Result<(), String>;
+
+/// The parts with their names, in the order in which they run.
+const PARTS: [(&str, PartFn); 5] = [
+    ("clients", clients),
+    ("inspector", inspector),
+    ("servers", servers::run),
+    ("gateways", gateways::run),
+    ("restarts", restarts::run),
+];
+
+/// Runs the parts that `only` names, or all. `cargo xtask test` begins and ends the record of a run
+/// of all; the record of some parts stays without its end, so `coverage` refuses it.
+pub(crate) fn run(only: &[String]) -> Result<(), String> {
+    let known = PARTS.map(|(name, _)| name);
+    if let Some(unknown) = only.iter().find(|name| !known.contains(&name.as_str())) {
+        let known = known.join(", ");
+        return Err(format!(
+            "cargo xtask peers has no part named {unknown}; the parts are: {known}"
+        ));
     }
+    if !only.is_empty() {
+        record::begin("peers")?;
+    }
+    for (name, part) in PARTS {
+        if only.is_empty() || only.iter().any(|wanted| wanted == name) {
+            part()?;
+        }
+    }
+    Ok(())
+}
+
+/// Clients of every kind at the sample server.
+fn clients() -> Result<(), String> {
     let server = example("samples")?;
     let typescript = typescript()?.join("v1_client.mjs");
     let ext_tasks = npm::installed("ext-tasks")?.join("v2_client.mjs");
@@ -44,11 +77,7 @@ pub(crate) fn run(args: &[String]) -> Result<(), String> {
     }
     let mut command = Command::new("node");
     command.arg(&ext_tasks).arg(&listening.url);
-    check::run("ext-tasks/v2_client.mjs", "over HTTP", &mut command)?;
-    inspector()?;
-    servers::run()?;
-    gateways::run()?;
-    restarts::run()
+    check::run("ext-tasks/v2_client.mjs", "over HTTP", &mut command)
 }
 
 /// The MCP Inspector and its sample server (S3-23).
@@ -107,12 +136,23 @@ impl Listening {
 }
 
 impl Drop for Listening {
+    /// Asks the process to end, so that a gateway ends its servers. server-everything on stdio does
+    /// not end by itself when its gateway is killed.
     fn drop(&mut self) {
         // The process may have ended already.
+        let pid = self.child.id().to_string();
+        let _ = Command::new("kill").args(["-TERM", &pid]).status();
+        let kill_at = Instant::now() + END_TIMEOUT;
+        while Instant::now() < kill_at && matches!(self.child.try_wait(), Ok(None)) {
+            std::thread::sleep(Duration::from_millis(20));
+        }
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
+
+/// How long a process may take to end by itself.
+const END_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Builds an example of the library and returns its path.
 pub(crate) fn example(name: &str) -> Result<PathBuf, String> {

@@ -18,7 +18,7 @@ pub(crate) fn run() -> Result<(), String> {
     restart(
         "server-everything",
         &driver,
-        "ask",
+        "ask,cut",
         &outlast,
         &everything.url,
     )
