@@ -77,7 +77,11 @@ impl Environment {
         let tools = json!({ "nothing": { "task": "always" } });
         let server = json!({ "command": program, "args": args, "outlast": { "tools": tools } });
         // The load comes from one owner.
-        let limits = json!({ "requestsPerSecond": u32::MAX, "sessionsPerOwner": 10_000 });
+        let limits = json!({
+            "requestsPerSecond": u32::MAX,
+            "sessionsPerOwner": 10_000,
+            "tasksPerOwner": 2_000_000,
+        });
         let config = json!({ "mcpServers": { "upstream": server }, "outlast": limits });
         let folder = tempfile::tempdir_in(self.folder.path())?.keep();
         let write = |name: &str, content: serde_json::Value| {

@@ -11,6 +11,7 @@ use tokio::time::timeout;
 use crate::BenchResult;
 
 pub(crate) struct Connection {
+    address: SocketAddr,
     stream: TcpStream,
     /// The received part of the current response.
     buffer: Vec<u8>,
@@ -26,13 +27,19 @@ pub(crate) struct Reply<'a> {
 
 impl Connection {
     pub(crate) async fn open(address: SocketAddr) -> BenchResult<Self> {
-        let stream = TcpStream::connect(address).await?;
-        stream.set_nodelay(true)?;
         Ok(Self {
-            stream,
+            address,
+            stream: connect(address).await?,
             buffer: Vec::with_capacity(8 << 10),
             body: Vec::new(),
         })
+    }
+
+    /// Replaces the TCP connection. A server may have closed the old one while it was idle: Node and
+    /// uvicorn do so after 5 s.
+    pub(crate) async fn reopen(&mut self) -> BenchResult<()> {
+        self.stream = connect(self.address).await?;
+        Ok(())
     }
 
     /// Sends one request and reads its response to the end.
@@ -127,6 +134,12 @@ fn header<'a>(head: &'a str, name: &str) -> Option<&'a str> {
         let (found, value) = line.split_once(':')?;
         found.eq_ignore_ascii_case(name).then(|| value.trim())
     })
+}
+
+async fn connect(address: SocketAddr) -> BenchResult<TcpStream> {
+    let stream = TcpStream::connect(address).await?;
+    stream.set_nodelay(true)?;
+    Ok(stream)
 }
 
 fn find(bytes: &[u8], what: &[u8]) -> Option<usize> {

@@ -71,6 +71,11 @@ impl McpClient {
         Ok(client)
     }
 
+    /// Replaces the TCP connection; the session stays.
+    pub(crate) async fn reopen(&mut self) -> BenchResult<()> {
+        self.connection.reopen().await
+    }
+
     /// A call that becomes a task.
     async fn create(&mut self, tool: &str) -> BenchResult<()> {
         let task = match self.generation {

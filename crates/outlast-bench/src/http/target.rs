@@ -158,6 +158,12 @@ impl Target {
         operation: Operation,
         turn: Duration,
     ) -> BenchResult<Cost> {
+        runtime.block_on(async {
+            for client in &mut self.clients {
+                client.reopen().await?;
+            }
+            BenchResult::Ok(())
+        })?;
         let before = processor_of(self.child.id())?;
         let began = Instant::now();
         let times = runtime.block_on(async {
