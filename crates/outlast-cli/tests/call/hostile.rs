@@ -1,10 +1,9 @@
 //! Text of a server reaches a terminal without control characters.
 
-use outlast_testkit::{ServerProcess, example};
+use outlast_testkit::{Pty, ServerProcess, example, until};
 use tempfile::TempDir;
 
 use crate::harness::outlast;
-use outlast_testkit::Pty;
 
 /// The example `hostile`, until it is dropped.
 struct Hostile {
@@ -99,7 +98,12 @@ fn tasks_at_a_server_and_in_a_store_are_only_text() {
         .unwrap_or_else(|| panic!("an id: {seen:?}"))
         .to_owned();
     let store = server.store.as_str();
-    server.check(&["tasks", "list", "--as", "v1", "{}"], "", "a\u{fffd}");
+    // The tool sets its status message after the task is created.
+    let list = ["tasks", "list", "--as", "v1", "{}"];
+    until("the task has its status message", || {
+        server.seen(&list, "").contains("a\u{fffd}")
+    });
+    server.check(&list, "", "a\u{fffd}");
     server.check(&["tasks", "list", "--store", store], "", "a\u{fffd}");
     server.check(
         &["tasks", "list", "--json", "--store", store],
