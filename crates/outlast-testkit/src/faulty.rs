@@ -331,7 +331,7 @@ mod tests {
         faults.fail_writes(1, Strike::NoReply);
         let (seen, mut look) = mpsc::unbounded_channel();
         faults.run_before_notify(Arc::new(move || {
-            seen.send(()).expect("the test receives it")
+            seen.send(()).expect("the test receives it");
         }));
         tokio::select! {
             _ = store.insert(insertion(task(1))) => panic!("the insert gets a reply"),
