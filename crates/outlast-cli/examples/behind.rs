@@ -2,13 +2,12 @@
 
 use std::time::Duration;
 
-use outlast::server::ServerInfo;
 use outlast::tools::{Arguments, Hints, ToolFailure};
-use outlast::{Outlast, Tool, Tools, text};
+use outlast::{Server, ServerError, Tool, text};
 use serde_json::json;
 
 #[tokio::main]
-async fn main() -> std::io::Result<()> {
+async fn main() -> Result<(), ServerError> {
     let echo = Tool::new("echo", "Says it again.", |args, _| async move {
         Ok(text(args.text("say")?))
     })
@@ -48,13 +47,8 @@ async fn main() -> std::io::Result<()> {
         std::process::exit(7);
     });
     let tools = [echo, wait, read, ask, crash];
-    let tools = tools.into_iter().fold(Tools::new(), Tools::with);
-    let about = ServerInfo {
-        name: "behind".into(),
-        version: "1".into(),
-        instructions: None,
-    };
-    Outlast::builder().build().tools(tools, about).stdio().await
+    let server = Server::builder("behind", "1").tools(tools).build();
+    server.serve_stdio().await
 }
 
 /// Waits for the time of the argument `ms`, and until the file of the argument `file` exists.

@@ -9,13 +9,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use outlast::server::ServerInfo;
 use outlast::tools::{Hints, ToolContext, ToolFailure};
-use outlast::{Outlast, TaskSupport, Tool, Tools, text};
+use outlast::{Server, ServerError, TaskSupport, Tool, text};
 use serde_json::{Value, json};
 
 #[tokio::main]
-async fn main() -> std::io::Result<()> {
+async fn main() -> Result<(), ServerError> {
     let mut args = std::env::args().skip(1);
     let folder: Arc<PathBuf> = Arc::new(args.next().expect("a folder").into());
     let support = match args.next().as_deref() {
@@ -29,19 +28,14 @@ async fn main() -> std::io::Result<()> {
         });
         tool.task(support)
     };
-    let tools = Tools::new()
-        .with(tool("once", "Does something, and may have asked before."))
-        .with(tool("reads", "Only reads, and may have asked before.").hints(Hints::READ_ONLY));
-    let about = ServerInfo {
-        name: "every kind".into(),
-        version: "1".into(),
-        instructions: None,
-    };
-    let server = Outlast::builder().build().tools(tools, about);
+    let server = Server::builder("every kind", "1")
+        .tool(tool("once", "Does something, and may have asked before."))
+        .tool(tool("reads", "Only reads, and may have asked before.").hints(Hints::READ_ONLY))
+        .build();
     let Some(address) = args.next() else {
-        return server.stdio().await;
+        return server.serve_stdio().await;
     };
-    let running = server.http(&address).await?;
+    let running = server.serve_http(&address).await?;
     println!("{}", running.url());
     // The process that started it kills it.
     std::future::pending().await

@@ -4,8 +4,7 @@
 use std::time::Duration;
 
 use outlast::schemars::JsonSchema;
-use outlast::server::ServerInfo;
-use outlast::{Outlast, Tool, Tools, text};
+use outlast::{Server, ServerError, Tool, text};
 use serde::Deserialize;
 
 #[derive(Deserialize, JsonSchema)]
@@ -30,7 +29,7 @@ struct Operation {
 }
 
 #[tokio::main]
-async fn main() -> std::io::Result<()> {
+async fn main() -> Result<(), ServerError> {
     let sum = Tool::typed("get-sum", "Adds two numbers", |args: Sum, _| async move {
         let Sum { a, b } = args;
         Ok(text(format!("The sum of {a} and {b} is {}.", a + b)))
@@ -52,11 +51,7 @@ async fn main() -> std::io::Result<()> {
             )))
         },
     );
-    let tools = Tools::new().with(sum).with(echo).with(operation);
-    let about = ServerInfo {
-        name: "mcp-servers/everything".into(),
-        version: "2.0.0".into(),
-        instructions: None,
-    };
-    Outlast::builder().build().tools(tools, about).stdio().await
+    let server = Server::builder("mcp-servers/everything", "2.0.0");
+    let server = server.tools([sum, echo, operation]).build();
+    server.serve_stdio().await
 }

@@ -3,9 +3,8 @@
 
 use std::time::Duration;
 
-use outlast::server::ServerInfo;
 use outlast::tools::Hints;
-use outlast::{Outlast, TaskSupport, Tool, Tools, text};
+use outlast::{Server, TaskSupport, Tool, text};
 use serde_json::json;
 
 /// Sets the window title, clears the screen, colours, changes the writing direction, and imitates a
@@ -64,18 +63,16 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let tools = tools
         .into_iter()
         .map(|tool| tool.task(TaskSupport::Optional));
-    let about = ServerInfo {
-        name: HOSTILE.into(),
-        version: HOSTILE.into(),
-        instructions: Some(HOSTILE.into()),
-    };
     let store = outlast::store::open_store(&store, Default::default()).await?;
-    let tools = tools.fold(Tools::new(), Tools::with);
-    let server = Outlast::builder().store(store).build().tools(tools, about);
+    let server = Server::builder(HOSTILE, HOSTILE)
+        .instructions(HOSTILE)
+        .tools(tools)
+        .store(store)
+        .build();
     if address == "stdio" {
-        return Ok(server.stdio().await?);
+        return Ok(server.serve_stdio().await?);
     }
-    let running = server.http(&address).await?;
+    let running = server.serve_http(&address).await?;
     println!("{}", running.url());
     // The test kills it.
     std::future::pending().await

@@ -5,14 +5,12 @@
 //! the description of every tool in `tools/list`.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
 use async_trait::async_trait;
-use outlast::engine::{Engine, MemoryStore};
-use outlast::server::{IncomingRequest, McpServer, Middleware, Next, RUNNER, Reply, ServerInfo};
-use outlast::transport::stdio;
+use outlast::prelude::*;
+use outlast::server::{IncomingRequest, Middleware, Next, Reply};
 use outlast::wire::{Raw, codes, tool, v1};
-use outlast::{TaskSupport, Tool, Tools, text};
 use serde_json::{Value, json};
 
 /// How often each method was called.
@@ -70,17 +68,12 @@ fn described(list: &Raw) -> Option<Reply> {
 }
 
 #[tokio::main]
-async fn main() -> Result<(), Box<dyn std::error::Error>> {
+async fn main() -> Result<(), ServerError> {
     let hello = Tool::new("hello", "Says hello", |_, _| async { Ok(text("Hello!")) });
-    let tools = Arc::new(Tools::new().with(hello.task(TaskSupport::Optional)));
-    let builder = Engine::builder(Arc::new(MemoryStore::new())).runner(RUNNER, tools.clone());
-    let (engine, _) = builder.open().await?;
-    let about = ServerInfo {
-        name: "custom-method".into(),
-        version: "1.0.0".into(),
-        instructions: None,
-    };
-    let filters: Vec<Arc<dyn Middleware>> = vec![Arc::new(Counting::default())];
-    stdio::serve(McpServer::with_middleware(engine, tools, about, filters)).await?;
-    Ok(())
+    Server::builder("custom-method", "1.0.0")
+        .tool(hello.task(TaskSupport::Optional))
+        .middleware(Counting::default())
+        .build()
+        .serve_stdio()
+        .await
 }

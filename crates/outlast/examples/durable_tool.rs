@@ -1,23 +1,19 @@
-//! A tool as a durable task, in one file: `cargo run --example durable_tool`.
+//! A tool as a durable task, in one file: `cargo run --example durable_tool -- [FILE]`.
 //!
-//! Run it, stop it in the middle, and run it again with the same file: the task of the first run
-//! gets an outcome, and a request with the same key is never run twice.
+//! Run it, kill it in the middle, and run it again with the same file: the tool is read-only, so the
+//! task of the first run is run again and ends.
 
-use std::sync::Arc;
 use std::time::Duration;
 
-use outlast::engine::engine::NewCall;
-use outlast::engine::{Engine, InputKinds, Owner, Scope};
-use outlast::tools::Hints;
+use outlast::client::TaskPreference;
+use outlast::prelude::*;
 use outlast::wire::Raw;
-use outlast::{Tool, Tools, text};
 use serde_json::json;
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let file = std::env::args()
-        .nth(1)
-        .unwrap_or_else(|| "durable_tool.db".into());
+    let file = std::env::args().nth(1);
+    let file = file.unwrap_or_else(|| "durable_tool.db".into());
     let store = outlast::store::open_store(&file.parse()?, Default::default()).await?;
 
     let render = Tool::new("render", "draws a few pages", |args, cx| async move {
@@ -28,25 +24,35 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         }
         Ok(text(format!("{pages} pages drawn")))
     });
-    let tools = Arc::new(Tools::new().with(render.hints(Hints::READ_ONLY)));
-    let builder = Engine::builder(store.clone()).runner("tools", tools.clone());
-    let (engine, recovered) = builder.open().await?;
-    println!("after the last run: {recovered:?}");
+    let server = Server::builder("durable-tool", "1.0.0")
+        .store(store)
+        .tool(render.task(TaskSupport::Optional).hints(Hints::READ_ONLY))
+        .build()
+        .start()
+        .await?;
 
-    let owner = Owner::principal("example");
-    let params = Raw::encode(&json!({ "name": "render", "arguments": { "pages": 4 } }))?;
-    let mut call = NewCall::new(
-        owner.clone(),
-        tools.origin("tools", "render", params, InputKinds::NONE),
-    );
-    call.request_key = Some("report-2026".into());
-    let task = engine.create(call).await?.task().clone();
-    println!("task {} is stored", task.id);
+    let target = Target::in_process(server.mcp().clone());
+    let options = ClientOptions {
+        era: outlast::client::Era::Legacy,
+        ..ClientOptions::default()
+    };
+    let client = Client::connect(target, options).await?;
+    for task in client.list_tasks().await? {
+        let outcome = client.task_result(&task.id).await?;
+        println!(
+            "the last run created task {}: {}",
+            task.id,
+            outcome.as_str()
+        );
+    }
 
-    let settled = engine.wait(&Scope::OwnedBy(owner), task.id).await?;
-    println!("{:?}: {:?}", settled.summary.ending, settled.body);
+    let arguments = Raw::encode(&json!({ "pages": 4 }))?;
+    let call = client.call_tool("render", Some(arguments));
+    let call = call.task(TaskPreference::Require).await?;
+    println!("task {} is stored", call.task().await.unwrap_or_default());
+    println!("{:?}", call.outcome().await?);
 
-    engine.shutdown(Duration::from_secs(10)).await?;
-    store.close().await?;
+    client.close().await;
+    server.shutdown().await?;
     Ok(())
 }

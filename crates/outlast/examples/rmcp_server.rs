@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use outlast::{Outlast, TaskSupport};
+use outlast::prelude::*;
 use rmcp::handler::server::router::tool::ToolRouter;
 use rmcp::handler::server::wrapper::Parameters;
 use rmcp::model::{
@@ -109,15 +109,15 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         }
     }
     let store = outlast::store::open_store(&store.parse()?, Default::default()).await?;
-    let outlast = Outlast::builder().store(store).build();
-    let server = outlast
-        .rmcp(Reports::new)
+    let server = Server::rmcp(Reports::new)
         .task("render_report", TaskSupport::Optional)
-        .task("delete_report", TaskSupport::Optional);
+        .task("delete_report", TaskSupport::Optional)
+        .store(store)
+        .build();
     match http {
-        None => server.stdio().await?,
+        None => server.serve_stdio().await?,
         Some(address) => {
-            let running = server.http(&address).await?;
+            let running = server.serve_http(&address).await?;
             println!("{}", running.url());
             tokio::signal::ctrl_c().await?;
             running.shutdown().await?;

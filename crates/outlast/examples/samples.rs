@@ -12,13 +12,9 @@ mod confirm;
 #[path = "tools/long_running.rs"]
 mod long_running;
 
-use std::sync::Arc;
 use std::time::Duration;
 
-use outlast::engine::Engine;
-use outlast::server::{McpServer, RUNNER, ServerInfo};
-use outlast::transport::{self, http::HttpOptions};
-use outlast::{TaskSupport, Tool, Tools};
+use outlast::prelude::*;
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -27,41 +23,28 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     while let Some(arg) = args.next() {
         match (arg.as_str(), args.next()) {
             ("--store", Some(url)) => store = url,
-            ("--http", Some(address)) => http = Some(address.parse()?),
+            ("--http", Some(address)) => http = Some(address),
             _ => return Err("usage: samples [--store URL] [--http ADDRESS]".into()),
         }
     }
 
     let store = outlast::store::open_store(&store.parse()?, Default::default()).await?;
-    let tools = Tools::new()
-        .with(analysis::long_running_analysis())
-        .with(long_running::long_running_task())
-        .with(confirm::confirm_and_sample())
-        .with(failing());
-    let tools = Arc::new(tools);
-    let builder = Engine::builder(store.clone()).runner(RUNNER, tools.clone());
-    let (engine, _) = builder.open().await?;
-    let about = ServerInfo {
-        name: "samples".into(),
-        version: env!("CARGO_PKG_VERSION").into(),
-        instructions: None,
-    };
-    let front = McpServer::new(engine.clone(), tools, about);
+    let server = Server::builder("samples", env!("CARGO_PKG_VERSION"))
+        .store(store)
+        .tool(analysis::long_running_analysis())
+        .tool(long_running::long_running_task())
+        .tool(confirm::confirm_and_sample())
+        .tool(failing())
+        .build();
     match http {
-        None => transport::stdio::serve(front).await?,
-        Some(bind) => {
-            let options = HttpOptions {
-                bind,
-                ..HttpOptions::default()
-            };
-            let server = transport::http::serve(front, options).await?;
+        None => server.serve_stdio().await?,
+        Some(address) => {
+            let server = server.serve_http(&address).await?;
             println!("{}", server.url());
             tokio::signal::ctrl_c().await?;
-            server.shutdown().await;
+            server.shutdown().await?;
         }
     }
-    engine.shutdown(Duration::from_secs(10)).await?;
-    store.close().await?;
     Ok(())
 }
 

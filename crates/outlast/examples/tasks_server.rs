@@ -11,18 +11,11 @@
 #[path = "tools/analysis.rs"]
 mod analysis;
 
-use std::net::Ipv4Addr;
-use std::sync::Arc;
-use std::time::Duration;
-
-use outlast::Tools;
-use outlast::engine::Engine;
-use outlast::server::{McpServer, RUNNER, ServerInfo};
-use outlast::transport::http::{HttpOptions, serve};
+use outlast::prelude::*;
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let (mut port, mut store) = (5000, "memory:".to_owned());
+    let (mut port, mut store): (u16, _) = (5000, "memory:".to_owned());
     let mut args = std::env::args().skip(1);
     while let Some(arg) = args.next() {
         match (arg.as_str(), args.next()) {
@@ -33,26 +26,15 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     }
 
     let store = outlast::store::open_store(&store.parse()?, Default::default()).await?;
-    let tools = Arc::new(Tools::new().with(analysis::long_running_analysis()));
-    let builder = Engine::builder(store.clone()).runner(RUNNER, tools.clone());
-    let (engine, _) = builder.open().await?;
-    let about = ServerInfo {
-        name: "TasksServer".into(),
-        version: "1.0.0".into(),
-        instructions: None,
-    };
-    let options = HttpOptions {
-        bind: (Ipv4Addr::LOCALHOST, port).into(),
-        ..HttpOptions::default()
-    };
-    let server = serve(McpServer::new(engine.clone(), tools, about), options)
-        .await
-        .map_err(|error| format!("cannot listen on 127.0.0.1:{port}: {error}"))?;
+    let server = Server::builder("TasksServer", "1.0.0")
+        .store(store)
+        .tool(analysis::long_running_analysis())
+        .build()
+        .serve_http(&format!("127.0.0.1:{port}"))
+        .await?;
     println!("{}", server.url());
 
     tokio::signal::ctrl_c().await?;
-    server.shutdown().await;
-    engine.shutdown(Duration::from_secs(10)).await?;
-    store.close().await?;
+    server.shutdown().await?;
     Ok(())
 }

@@ -7,25 +7,13 @@
 #[path = "tools/long_running.rs"]
 mod long_running;
 
-use std::sync::Arc;
-use std::time::Duration;
-
-use outlast::Tools;
-use outlast::engine::{Engine, MemoryStore};
-use outlast::server::{McpServer, RUNNER, ServerInfo};
-use outlast::transport::stdio;
+use outlast::prelude::*;
 
 #[tokio::main]
-async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let tools = Arc::new(Tools::new().with(long_running::long_running_task()));
-    let builder = Engine::builder(Arc::new(MemoryStore::new())).runner(RUNNER, tools.clone());
-    let (engine, _) = builder.open().await?;
-    let about = ServerInfo {
-        name: "test-tasks".into(),
-        version: "1.0.0".into(),
-        instructions: None,
-    };
-    stdio::serve(McpServer::new(engine.clone(), tools, about)).await?;
-    engine.shutdown(Duration::ZERO).await?;
-    Ok(())
+async fn main() -> Result<(), ServerError> {
+    Server::builder("test-tasks", "1.0.0")
+        .tool(long_running::long_running_task())
+        .build()
+        .serve_stdio()
+        .await
 }

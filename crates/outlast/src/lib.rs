@@ -14,12 +14,16 @@ mod input_check;
 mod local_server;
 mod log_limit;
 mod outlast;
+pub mod prelude;
 pub mod prompts;
 pub mod resources;
 #[cfg(feature = "rmcp")]
 pub mod rmcp;
+mod running_server;
 mod schema;
 pub mod server;
+mod server_builder;
+mod server_error;
 mod sleep;
 pub mod tools;
 pub mod transport;
@@ -30,11 +34,14 @@ pub use outlast_wire as wire;
 
 pub use completion::CompletionInput;
 pub use local_server::LocalServer;
-pub use outlast::{Outlast, OutlastBuilder, Server, ServerHandle};
+pub use outlast::{Outlast, OutlastBuilder};
 pub use outlast_wire::log::Level;
 pub use outlast_wire::v1::TaskSupport;
+pub use running_server::{RunningServer, Server, ServerHandle};
 #[cfg(feature = "schemars")]
 pub use schemars;
+pub use server_builder::ServerBuilder;
+pub use server_error::ServerError;
 #[cfg(feature = "schemars")]
 pub use tools::Json;
 pub use tools::{Tool, ToolContext, Tools, current, text};

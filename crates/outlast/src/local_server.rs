@@ -15,40 +15,52 @@ use crate::prompts::Prompts;
 use crate::resources::Resources;
 use crate::server::{
     Backend, BackendDescription, ClientHandle, IncomingRequest, McpServer, PreparedCall, RUNNER,
-    Reply, ServerInfo,
+    Reply,
 };
-use crate::tools::{ToolContext, Tools};
+use crate::tools::{Tool, ToolContext, Tools};
 
 /// A server with tools, and optionally prompts and resources. It declares only the capabilities
-/// that it has.
+/// that it has. [`Server::builder`](crate::Server::builder) makes one.
 pub struct LocalServer {
-    tools: Arc<Tools>,
+    name: String,
+    version: String,
+    instructions: Option<String>,
+    tools: Tools,
     prompts: Option<Prompts>,
     resources: Option<Resources>,
-    info: ServerInfo,
     runner: Arc<str>,
 }
 
 impl LocalServer {
-    /// A server for `tools`. It is a [`Backend`] and the engine's runner named [`RUNNER`].
-    pub fn new(tools: Arc<Tools>, info: ServerInfo) -> Self {
+    /// A server without tools. It is a [`Backend`] and the engine's runner named [`RUNNER`].
+    pub(crate) fn new(name: String, version: String) -> Self {
         Self {
-            tools,
+            name,
+            version,
+            instructions: None,
+            tools: Tools::new(),
             prompts: None,
             resources: None,
-            info,
             runner: RUNNER.into(),
         }
     }
 
-    /// Adds prompts.
-    pub fn prompts(mut self, prompts: Prompts) -> Self {
+    pub(crate) fn tool(mut self, tool: Tool) -> Self {
+        self.tools = self.tools.with(tool);
+        self
+    }
+
+    pub(crate) fn instructions(mut self, instructions: String) -> Self {
+        self.instructions = Some(instructions);
+        self
+    }
+
+    pub(crate) fn prompts(mut self, prompts: Prompts) -> Self {
         self.prompts = Some(prompts);
         self
     }
 
-    /// Adds resources.
-    pub fn resources(mut self, resources: Resources) -> Self {
+    pub(crate) fn resources(mut self, resources: Resources) -> Self {
         self.resources = Some(resources);
         self
     }
@@ -121,16 +133,11 @@ impl LocalServer {
 #[async_trait]
 impl Backend for LocalServer {
     async fn describe(&self, _: &Arc<ClientHandle>) -> Result<BackendDescription, ErrorObject> {
-        let ServerInfo {
-            name,
-            version,
-            instructions,
-        } = &self.info;
         let encoded = |value| Raw::encode(&value).expect("objects of strings are JSON");
         Ok(BackendDescription {
             capabilities: encoded(self.capabilities()),
-            info: encoded(json!({ "name": name, "version": version })),
-            instructions: instructions.clone(),
+            info: encoded(json!({ "name": self.name, "version": self.version })),
+            instructions: self.instructions.clone(),
             tasks: self.tools.any_task(),
         })
     }

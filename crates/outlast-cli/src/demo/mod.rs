@@ -10,12 +10,9 @@ mod interrupted;
 mod serve;
 mod tools;
 
-use std::sync::Arc;
 use std::time::Duration;
 
-use outlast::Tools;
-use outlast::engine::Engine;
-use outlast::server::{McpServer, RUNNER, ServerInfo};
+use outlast::Server;
 use outlast::store::StoreUrl;
 use tracing::level_filters::LevelFilter;
 
@@ -36,32 +33,25 @@ pub(crate) async fn run(args: args::Demo) -> Result<(), Failure> {
     };
     let interrupted = interrupted::find(&url)?;
     let store = outlast::store::open_store(&url, Default::default()).await?;
-    let tools = Arc::new(tools::samples(Duration::from_millis(args.step_ms)));
-    let builder = Engine::builder(store.clone()).runner(RUNNER, tools.clone());
-    let (engine, _) = builder.open().await?;
-    let mcp = mcp_server(&engine, tools);
-    // If the address is in use, print only that error.
-    let server = match args.http {
-        Some(address) => Some(serve::listen(mcp.clone(), address).await?),
-        None => None,
-    };
-    welcome(&url);
-    interrupted::print(&interrupted, &engine).await?;
-    if let Some(server) = server {
+    let server = Server::builder("outlast-demo", env!("CARGO_PKG_VERSION"))
+        .tools(tools::samples(Duration::from_millis(args.step_ms)))
+        .store(store.clone());
+    if let Some(address) = args.http {
+        // If the address is in use, print only that error.
+        let server = serve::listen(server, address).await?;
+        welcome(&url);
+        interrupted::print(&interrupted, server.engine()).await?;
         serve::print(&server);
         signals.next().await;
         say!("{STOPPING_MESSAGE}");
-        let stopping = async {
-            let drained = engine.shutdown(DRAIN_TIMEOUT).await;
-            server.shutdown().await;
-            drained
-        };
-        signals.during(stopping).await?;
-        store.close().await?;
+        signals.during(server.shutdown()).await?;
         return Ok(());
     }
 
-    let client = DemoClient::connect(mcp, store.clone()).await?;
+    let server = server.build().start().await?;
+    welcome(&url);
+    interrupted::print(&interrupted, server.engine()).await?;
+    let client = DemoClient::connect(server.mcp().clone(), store).await?;
     let done = tokio::select! {
         done = client.run(args.rounds) => done,
         () = signals.next() => {
@@ -71,7 +61,7 @@ pub(crate) async fn run(args: args::Demo) -> Result<(), Failure> {
     };
     let stopping = async {
         client.close().await;
-        engine.clone().shutdown(DRAIN_TIMEOUT).await
+        server.shutdown().await
     };
     signals.during(stopping).await?;
     done?;
@@ -81,7 +71,6 @@ pub(crate) async fn run(args: args::Demo) -> Result<(), Failure> {
         "  outlast tasks list --store {}",
         dirs::store_argument(&url)
     );
-    store.close().await?;
     Ok(())
 }
 
@@ -100,16 +89,3 @@ fn welcome(url: &StoreUrl) {
     );
     say!("");
 }
-
-/// A server with the sample tools.
-fn mcp_server(engine: &Engine, tools: Arc<Tools>) -> Arc<McpServer> {
-    let about = ServerInfo {
-        name: "outlast-demo".into(),
-        version: env!("CARGO_PKG_VERSION").into(),
-        instructions: None,
-    };
-    McpServer::new(engine.clone(), tools, about)
-}
-
-/// The time that running calls have when the demo stops.
-const DRAIN_TIMEOUT: Duration = Duration::from_secs(10);

@@ -1,33 +1,41 @@
 //! The demo as a server: the sample tools over Streamable HTTP, for any MCP client.
 
 use std::net::SocketAddr;
-use std::sync::Arc;
 
-use outlast::server::McpServer;
-use outlast::transport::http::{HttpOptions, HttpServer, raise_open_file_limit, serve};
+use outlast::transport::http::raise_open_file_limit;
+use outlast::{ServerBuilder, ServerError, ServerHandle};
 
 use crate::exit::Failure;
 use crate::terminal::{say, show};
 
 /// Listens until the returned server is shut down.
 pub(super) async fn listen(
-    server: Arc<McpServer>,
+    server: ServerBuilder,
     address: SocketAddr,
-) -> Result<HttpServer, Failure> {
+) -> Result<ServerHandle, Failure> {
     raise_open_file_limit();
-    let options = HttpOptions {
-        bind: address,
-        ..HttpOptions::default()
-    };
-    serve(server, options).await.map_err(|error| {
-        Failure::Usage(format!(
-            "cannot listen on {address}: {error}\n  next: choose another address with --http"
-        ))
+    let served = server.build().serve_http(&address.to_string()).await;
+    served.map_err(|error| match error {
+        ServerError::Listen { address, source } => Failure::Usage(format!(
+            "cannot listen on {address}: {source}\n  next: choose another address with --http"
+        )),
+        error => error.into(),
     })
 }
 
+impl From<ServerError> for Failure {
+    fn from(error: ServerError) -> Self {
+        match error {
+            ServerError::Engine(error) => Self::Engine(error),
+            ServerError::Store(error) => Self::Store(error),
+            ServerError::Stdio(error) => Self::Io(error),
+            other => Self::Usage(other.to_string()),
+        }
+    }
+}
+
 /// Prints the URL to standard output, and how to use it to standard error.
-pub(super) fn print(server: &HttpServer) {
+pub(super) fn print(server: &ServerHandle) {
     let url = server.url();
     show!("{url}");
     say!("");

@@ -12,12 +12,10 @@ mod plain;
 mod questions;
 mod tasks;
 
-use std::sync::Arc;
 use std::time::Duration;
 
-use outlast::server::ServerInfo;
-use outlast::transport::http::{HttpOptions, serve};
-use outlast::{LocalServer, Outlast, Tool, Tools};
+use outlast::prelude::*;
+use outlast::transport::http::HttpOptions;
 
 /// An image with one red pixel.
 const PIXEL: &[u8] = include_bytes!("pixel.png");
@@ -34,7 +32,6 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         return Err(USAGE.into());
     }
     let options = HttpOptions {
-        bind: address.parse()?,
         // The server closes the stream of `test_reconnection` while the tool still runs, so that
         // the suite has to reconnect.
         max_stream_duration: Some(Duration::from_secs(1)),
@@ -50,24 +47,18 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         first::tools(),
         modern::tools(&place),
     ];
-    let tools = tools.into_iter().flatten().fold(Tools::new(), Tools::with);
-    let about = ServerInfo {
-        name: "outlast-conformance".into(),
-        version: env!("CARGO_PKG_VERSION").into(),
-        instructions: None,
-    };
-    let own = LocalServer::new(Arc::new(tools), about)
+    let server = Server::builder("outlast-conformance", env!("CARGO_PKG_VERSION"))
+        .tools(tools.into_iter().flatten())
         .prompts(catalogue::prompts().with(first::prompt()))
-        .resources(catalogue::resources());
-    let own = Arc::new(own);
-    // It is the backend and the runner.
-    let server = Outlast::builder().build().serve(own.clone(), own);
-    let (_engine, front) = server.open().await?;
-    let _ = place.set(front.clone());
-    let running = serve(front, options).await?;
-    println!("{}", running.url());
+        .resources(catalogue::resources())
+        .http(options)
+        .build()
+        .serve_http(address)
+        .await?;
+    let _ = place.set(server.mcp().clone());
+    println!("{}", server.url());
     tokio::signal::ctrl_c().await?;
-    running.shutdown().await;
+    server.shutdown().await?;
     Ok(())
 }
 

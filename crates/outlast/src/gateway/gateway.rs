@@ -11,7 +11,8 @@ use tokio::time::timeout;
 use super::Upstream;
 use super::endpoints::{ENDPOINT_PATH, UpstreamEndpoint, UpstreamEndpoints};
 use super::late_upstreams::LateUpstreams;
-use crate::outlast::{DRAIN_TIMEOUT, Outlast, Server};
+use crate::outlast::Outlast;
+use crate::running_server::{DRAIN_TIMEOUT, Server};
 use crate::server::McpServer;
 use crate::transport::http::{self, HttpOptions, HttpServer, Pages};
 
@@ -35,8 +36,13 @@ impl Outlast {
     pub fn upstream(&self, upstream: Upstream) -> Server {
         let upstream = upstream.configured(self.children.as_ref(), &self.policy.sizes);
         let upstream = Arc::new(upstream);
-        let runner = upstream.runner.clone();
-        self.serve_as(runner, upstream.clone(), upstream)
+        Server {
+            outlast: self.clone(),
+            runner_name: upstream.runner.clone(),
+            backend: upstream.clone(),
+            runner: upstream,
+            http: HttpOptions::default(),
+        }
     }
 
     /// A gateway to several upstreams with different names. A single upstream is served at `/mcp`,
@@ -62,11 +68,7 @@ impl Outlast {
         let start = tokio::spawn(start);
         let single = upstreams.len() == 1;
         let served = upstreams.into_iter().map(|upstream| UpstreamEndpoint {
-            server: McpServer::with_backend(
-                engine.clone(),
-                upstream.clone(),
-                self.middleware.clone(),
-            ),
+            server: McpServer::new(engine.clone(), upstream.clone(), self.middleware.clone()),
             path: if single {
                 ENDPOINT_PATH.to_owned()
             } else {

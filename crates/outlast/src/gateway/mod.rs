@@ -31,7 +31,7 @@
 //!
 //! let target = Target::child(ChildOptions::new("npx").args(["-y", "some-server"]));
 //! let upstream = Upstream::new("files", target, Settings::default());
-//! let server = Outlast::builder().build().upstream(upstream).http("127.0.0.1:8040").await?;
+//! let server = Outlast::builder().build().upstream(upstream).serve_http("127.0.0.1:8040").await?;
 //! println!("{}", server.url());
 //! # Ok(()) }
 //! ```

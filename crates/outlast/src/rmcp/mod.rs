@@ -27,14 +27,14 @@
 //! # #[derive(Clone)] struct MyServer;
 //! # impl ServerHandler for MyServer {}
 //! # async fn serve() -> Result<(), Box<dyn std::error::Error>> {
-//! use outlast::{Outlast, TaskSupport};
+//! use outlast::prelude::*;
 //!
 //! let store = outlast::store::open_store(&"sqlite:tasks.db".parse()?, Default::default()).await?;
-//! let outlast = Outlast::builder().store(store).build();
-//! let server = outlast
-//!     .rmcp(|| MyServer)
+//! let server = Server::rmcp(|| MyServer)
 //!     .task("render_report", TaskSupport::Optional)
-//!     .http("127.0.0.1:8040")
+//!     .store(store)
+//!     .build()
+//!     .serve_http("127.0.0.1:8040")
 //!     .await?;
 //! println!("{}", server.url());
 //! # Ok(()) }
@@ -64,8 +64,6 @@ use ::rmcp::{RoleServer, ServerHandler};
 use outlast_wire::v1::TaskSupport;
 
 use crate::server::ExtensionKey;
-
-pub use server::RmcpServer;
 
 /// An rmcp server: a [`Backend`](crate::server::Backend) for the server side and a
 /// [`Runner`](outlast_engine::engine::Runner) for its engine, under

@@ -26,6 +26,17 @@ pub trait Middleware: Send + Sync + 'static {
     }
 }
 
+#[async_trait]
+impl<M: Middleware + ?Sized> Middleware for Arc<M> {
+    async fn request(&self, request: IncomingRequest, next: Next<'_>) -> Reply {
+        (**self).request(request, next).await
+    }
+
+    fn notification(&self, method: &str, params: Option<&str>) {
+        (**self).notification(method, params);
+    }
+}
+
 /// A request from a client.
 #[derive(Clone, Debug)]
 pub struct IncomingRequest {

@@ -26,9 +26,6 @@ use std::sync::{Arc, Weak};
 use outlast_engine::{Engine, Owner, TaskId};
 use parking_lot::{Mutex, MutexGuard};
 
-use crate::LocalServer;
-use crate::tools::Tools;
-
 pub use access::{Identity, Scopes, UnknownScope};
 pub(crate) use access::{check, check_notification, check_request, denied};
 pub use backend::{
@@ -71,35 +68,10 @@ pub struct McpServer {
     sessions: Mutex<HashMap<SessionId, Weak<Session>>>,
 }
 
-/// The name, version and instructions of a server.
-#[derive(Clone, Debug)]
-pub struct ServerInfo {
-    /// Its name.
-    pub name: String,
-    /// Its version.
-    pub version: String,
-    /// Instructions for the model.
-    pub instructions: Option<String>,
-}
-
 impl McpServer {
-    /// A server for `tools`. The engine must run them under [`RUNNER`].
-    pub fn new(engine: Engine, tools: Arc<Tools>, info: ServerInfo) -> Arc<Self> {
-        Self::with_middleware(engine, tools, info, Vec::new())
-    }
-
-    /// A server for `tools`, with middleware around every request, the outermost first.
-    pub fn with_middleware(
-        engine: Engine,
-        tools: Arc<Tools>,
-        info: ServerInfo,
-        middleware: Vec<Arc<dyn Middleware>>,
-    ) -> Arc<Self> {
-        Self::with_backend(engine, Arc::new(LocalServer::new(tools, info)), middleware)
-    }
-
-    /// A server for any backend whose runners the engine has, with middleware around every request.
-    pub fn with_backend(
+    /// A server for a backend whose runners the engine has, with middleware around every message,
+    /// the outermost first.
+    pub(crate) fn new(
         engine: Engine,
         backend: Arc<dyn Backend>,
         middleware: Vec<Arc<dyn Middleware>>,
@@ -197,5 +169,5 @@ pub fn local_owner() -> Owner {
     Owner::Local
 }
 
-/// The name under which the engine runs the tools of an [`McpServer`].
+/// The name of the runner in the stored tasks of a [`Server`](crate::Server).
 pub const RUNNER: &str = "tools";

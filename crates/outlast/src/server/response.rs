@@ -305,18 +305,14 @@ mod tests {
     use tokio::sync::oneshot;
 
     use super::*;
-    use crate::server::{McpServer, ServerInfo, SessionId, local_owner};
-    use crate::tools::Tools;
+    use crate::LocalServer;
+    use crate::server::{McpServer, SessionId, local_owner};
 
     async fn session() -> Arc<Session> {
         let engine = Engine::builder(Arc::new(MemoryStore::new()));
         let (engine, _) = engine.open().await.unwrap();
-        let info = ServerInfo {
-            name: "t".into(),
-            version: "1".into(),
-            instructions: None,
-        };
-        let server = McpServer::new(engine, Arc::new(Tools::default()), info);
+        let backend = LocalServer::new("t".into(), "1".into());
+        let server = McpServer::new(engine, Arc::new(backend), Vec::new());
         Session::new(server, SessionId::random(), local_owner())
     }
 

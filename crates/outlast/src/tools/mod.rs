@@ -109,6 +109,15 @@ impl Tools {
     }
 }
 
+impl IntoIterator for Tools {
+    type Item = Tool;
+    type IntoIter = std::collections::btree_map::IntoValues<Arc<str>, Tool>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.tools.into_values()
+    }
+}
+
 #[async_trait]
 impl Runner for Tools {
     async fn run(&self, call: Arc<Origin>, cx: CallContext) -> Outcome {

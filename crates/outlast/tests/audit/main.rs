@@ -20,9 +20,7 @@ use tracing::{Event, Metadata, Subscriber};
 
 use client::Client;
 use outlast::client::{ClientOptions, Era, Target};
-use outlast::engine::{Engine, MemoryStore};
-use outlast::server::{McpServer, RUNNER, ServerInfo};
-use outlast::{TaskSupport, Tool, Tools, text};
+use outlast::{Server, TaskSupport, Tool, text};
 
 /// Collects the lines of the audit trail.
 #[derive(Clone, Default)]
@@ -121,23 +119,14 @@ async fn every_status_of_a_followed_task_is_logged_with_its_server() {
         });
         tool.task(TaskSupport::Required)
     });
-    let tools = Arc::new(tools.into_iter().fold(Tools::new(), Tools::with));
-    let (engine, _) = Engine::builder(Arc::new(MemoryStore::new()))
-        .runner(RUNNER, tools.clone())
-        .open()
-        .await
-        .unwrap();
-    let about = ServerInfo {
-        name: "ours".into(),
-        version: "1".into(),
-        instructions: None,
-    };
+    let server = Server::builder("ours", "1").tools(tools).build();
+    let server = server.start().await.unwrap();
     let options = ClientOptions {
         server_name: Some("there".into()),
         era: Era::Legacy,
         ..ClientOptions::default()
     };
-    let target = Target::in_process(McpServer::new(engine, tools, about));
+    let target = Target::in_process(server.mcp().clone());
     let client = outlast::client::Client::connect(target, options)
         .await
         .unwrap();

@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use outlast::client::{Client, ClientOptions, Target, TaskPreference};
-use outlast::engine::{Engine, MemoryStore, Outcome};
-use outlast::server::{McpServer, RUNNER, ServerInfo};
+use outlast::engine::Outcome;
+use outlast::server::McpServer;
 use outlast::wire::Status;
-use outlast::{TaskSupport, Tool, Tools, text};
+use outlast::{Server, TaskSupport, Tool, text};
 use serde_json::json;
 
 use crate::harness::{raw, said, with_inbox};
@@ -39,18 +39,8 @@ pub(crate) async fn server() -> Arc<McpServer> {
         )))
     });
     let tools = [slow, fail, endless, ask].map(|tool| tool.task(TaskSupport::Optional));
-    let tools = Arc::new(tools.into_iter().fold(Tools::new(), Tools::with));
-    let (engine, _) = Engine::builder(Arc::new(MemoryStore::new()))
-        .runner(RUNNER, tools.clone())
-        .open()
-        .await
-        .unwrap();
-    let about = ServerInfo {
-        name: "ours".into(),
-        version: "1".into(),
-        instructions: None,
-    };
-    McpServer::new(engine, tools, about)
+    let server = Server::builder("ours", "1").tools(tools).build();
+    server.start().await.unwrap().mcp().clone()
 }
 
 /// Every outcome, over the connection of `target`.

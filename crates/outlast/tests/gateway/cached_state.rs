@@ -13,7 +13,7 @@ use outlast_testkit::mcp::caller::Kind;
 use serde_json::{Value, json};
 
 use crate::caller::connect;
-use crate::harness::{gateway, quick};
+use crate::harness::{gateway, quick, started};
 use crate::scripted;
 
 #[tokio::test(start_paused = true)]
@@ -65,7 +65,7 @@ async fn a_task_is_readable_while_its_server_starts() {
         settings.tool_defaults.task = Some(TaskMode::Always);
         let outlast = Outlast::builder().store(store).build();
         let upstream = Upstream::new("played", target, settings);
-        let (engine, front) = outlast.upstream(upstream).open().await.unwrap();
+        let (engine, front) = started(outlast.upstream(upstream)).await;
         (engine, front, servers)
     };
     let (engine, front, mut servers) = opened(store.clone()).await;

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use crate::caller::connect;
 use crate::cell::Server;
 use crate::events::task_in;
-use crate::harness::{self, Harness, gateway, quick, until_attached};
+use crate::harness::{self, Harness, gateway, quick, started, until_attached};
 use crate::rules;
 use crate::scripted;
 
@@ -261,7 +261,7 @@ async fn gateway_on_store_with_scripted_server(
     let (target, servers) = scripted::target();
     let outlast = Outlast::builder().store(store.clone()).build();
     let upstream = Upstream::new("played", target, rules::modern());
-    let (engine, front) = outlast.upstream(upstream).open().await.unwrap();
+    let (engine, front) = started(outlast.upstream(upstream)).await;
     (engine, front, servers)
 }
 

@@ -4,15 +4,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use outlast::client::{Era, Target};
-use outlast::engine::{Engine, InputKind, MemoryStore, Policy, Scope, Store, TaskId};
+use outlast::engine::{Engine, InputKind, Policy, Scope, Store, TaskId};
 use outlast::gateway::{Settings, ToolSettings, Upstream};
 use outlast::prompts::{Prompt, Prompts};
 use outlast::resources::{Resource, Resources};
-use outlast::server::{McpServer, RUNNER, ServerInfo};
+use outlast::server::McpServer;
 use outlast::tools::{Hints, ToolFailure};
 use outlast::transport::http::{self, HttpOptions, HttpServer};
 use outlast::transport::http_client::HttpClientOptions;
-use outlast::{LocalServer, TaskSupport, Tool, Tools, text};
+use outlast::{TaskSupport, Tool, Tools, text};
 use outlast_testkit::within;
 use serde_json::{Value, json};
 
@@ -117,8 +117,7 @@ pub(crate) async fn gateway(upstream: Upstream) -> (Engine, Arc<McpServer>) {
 /// The gateway in front of `upstream`, with `policy`.
 async fn gateway_with_policy(policy: Policy, upstream: Upstream) -> (Engine, Arc<McpServer>) {
     let outlast = outlast::Outlast::builder().policy(policy);
-    let server = outlast.build().upstream(upstream);
-    server.open().await.unwrap()
+    started(outlast.build().upstream(upstream)).await
 }
 
 /// A gateway on `store` in front of the server at `url`.
@@ -129,8 +128,13 @@ pub(crate) async fn gateway_on_store(
 ) -> (Engine, Arc<McpServer>) {
     let target = Target::http(HttpClientOptions::new(url));
     let outlast = outlast::Outlast::builder().store(store.clone()).build();
-    let server = outlast.upstream(Upstream::new("behind", target, settings));
-    server.open().await.unwrap()
+    started(outlast.upstream(Upstream::new("behind", target, settings))).await
+}
+
+/// Starts `server`.
+pub(crate) async fn started(server: outlast::Server) -> (Engine, Arc<McpServer>) {
+    let running = server.start().await.unwrap();
+    (running.engine().clone(), running.mcp().clone())
 }
 
 /// Waits until the gateway has stored the upstream's task.
@@ -168,26 +172,18 @@ pub(crate) async fn served(
     policy: Policy,
     resources: Resources,
 ) -> (Engine, Arc<McpServer>) {
-    let tools = Arc::new(tools);
-    let builder = Engine::builder(Arc::new(MemoryStore::new()))
-        .policy(policy)
-        .runner(RUNNER, tools.clone());
-    let (engine, _) = builder.open().await.unwrap();
-    let about = ServerInfo {
-        name: "behind".into(),
-        version: "7".into(),
-        instructions: Some("Be kind.".into()),
-    };
     let prompts = Prompts::new().with(Prompt::new("greet", "says hello", |_| async move {
         Ok(vec![outlast::prompts::user(outlast::content::text(
             "hello",
         ))])
     }));
-    let own = LocalServer::new(tools, about)
+    let server = outlast::Server::builder("behind", "7")
+        .instructions("Be kind.")
+        .tools(tools)
         .prompts(prompts)
-        .resources(resources);
-    let front = McpServer::with_backend(engine.clone(), Arc::new(own), Vec::new());
-    (engine, front)
+        .resources(resources)
+        .policy(policy);
+    started(server.build()).await
 }
 
 /// The tools of the server.

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use crate::caller::connect;
 use crate::cell::Server;
 use crate::events::task_in;
-use crate::harness::{self, Harness, gateway, quick, until_attached};
+use crate::harness::{self, Harness, gateway, quick, started, until_attached};
 use crate::outside_calls;
 use crate::rules::{discovered, modern, modern_call};
 use crate::scripted::{self, capabilities, task};
@@ -117,7 +117,7 @@ async fn unrecorded_responses_are_not_sent_and_the_error_has_a_next_step() {
     let (target, mut servers) = scripted::target();
     let outlast = Outlast::builder().store(Arc::new(store)).build();
     let upstream = Upstream::new("played", target, modern());
-    let (_, front) = outlast.upstream(upstream).open().await.unwrap();
+    let (_, front) = started(outlast.upstream(upstream)).await;
     let connecting = tokio::spawn(async move { connect(Kind::V1, &front).await });
     let mut server = servers.next().await;
     discovered(&mut server).await;

@@ -11,7 +11,7 @@ use outlast_testkit::mcp::caller::{Caller, Kind};
 use outlast_testkit::mcp::entrance::Entrance;
 use serde_json::json;
 
-use crate::harness::quick;
+use crate::harness::{quick, started};
 use crate::scripted;
 
 #[tokio::test]
@@ -21,12 +21,11 @@ async fn session_preferences_are_restored_after_a_gateway_restart() {
     let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
     let open = || {
         let outlast = Outlast::builder().store(store.clone()).build();
-        outlast
-            .upstream(Upstream::new("played", target.clone(), quick()))
-            .open()
+        let upstream = Upstream::new("played", target.clone(), quick());
+        started(outlast.upstream(upstream))
     };
     let can = json!({ "resources": { "subscribe": true }, "logging": {} });
-    let (engine, front) = open().await.unwrap();
+    let (engine, front) = open().await;
     let server = http::serve(front, HttpOptions::default()).await.unwrap();
     let address = server.local_addr();
     let entrance = Entrance::Http {
@@ -51,7 +50,7 @@ async fn session_preferences_are_restored_after_a_gateway_restart() {
     drop(scripted_gateway);
     engine.shutdown(Duration::ZERO).await.unwrap();
 
-    let (engine, front) = open().await.unwrap();
+    let (engine, front) = open().await;
     let options = HttpOptions {
         bind: address,
         ..HttpOptions::default()

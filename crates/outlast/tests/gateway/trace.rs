@@ -4,10 +4,9 @@ use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use outlast::client::{Era, Target};
-use outlast::engine::{Engine, MemoryStore};
 use outlast::gateway::{Settings, Upstream};
-use outlast::server::{IncomingRequest, McpServer, Middleware, Next, RUNNER, Reply, ServerInfo};
-use outlast::{LocalServer, Tool, Tools, text};
+use outlast::server::{IncomingRequest, McpServer, Middleware, Next, Reply};
+use outlast::{Server, Tool, text};
 use outlast_testkit::mcp::caller::{Ending, KINDS};
 use serde_json::{Value, json};
 
@@ -32,19 +31,9 @@ impl Middleware for LastMeta {
 
 async fn server(heard: LastMeta) -> Arc<McpServer> {
     let tool = Tool::new("quick", "is quick", |_, _| async move { Ok(text("done")) });
-    let tools = Arc::new(Tools::new().with(tool));
-    let builder = Engine::builder(Arc::new(MemoryStore::new())).runner(RUNNER, tools.clone());
-    let (engine, _) = builder.open().await.unwrap();
-    let about = ServerInfo {
-        name: "behind".into(),
-        version: "1".into(),
-        instructions: None,
-    };
-    McpServer::with_backend(
-        engine,
-        Arc::new(LocalServer::new(tools, about)),
-        vec![Arc::new(heard)],
-    )
+    let server = Server::builder("behind", "1").tool(tool).middleware(heard);
+    let running = server.build().start().await.unwrap();
+    running.mcp().clone()
 }
 
 #[tokio::test(start_paused = true)]

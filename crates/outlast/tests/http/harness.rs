@@ -4,14 +4,12 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use outlast::engine::engine::RecoveryCounts;
-use outlast::engine::{Engine, EngineError, MemoryStore, Policy, Store};
+use outlast::engine::{Engine, MemoryStore, Policy, Store};
 use outlast::resources::{Contents, Resource, Resources};
-use outlast::server::{McpServer, RUNNER, ServerInfo};
 use outlast::store::open_store;
 use outlast::tools::Hints;
 use outlast::transport::http::{HttpOptions, HttpServer, serve};
-use outlast::{Level, LocalServer, TaskSupport, Tool, Tools, text};
+use outlast::{Level, Server, ServerError, TaskSupport, Tool, Tools, text};
 use outlast_testkit::mcp::HttpClient;
 use serde_json::json;
 use tokio::sync::Semaphore;
@@ -58,28 +56,20 @@ impl Harness {
         store: Arc<dyn Store>,
         options: HttpOptions,
         policy: Policy,
-    ) -> (
-        Self,
-        impl Future<Output = Result<RecoveryCounts, EngineError>> + Send,
-    ) {
+    ) -> (Self, impl Future<Output = Result<(), ServerError>> + Send) {
         let gate = Arc::new(Semaphore::new(0));
-        let tools = Arc::new(tools(&gate));
-        let builder = Engine::builder(store.clone())
-            .policy(policy)
-            .runner(RUNNER, tools.clone());
-        let (engine, start) = builder.start();
-        let about = ServerInfo {
-            name: "test".into(),
-            version: "1".into(),
-            instructions: None,
-        };
         let resource = Resource::new("test:one", "one", || async { Ok(Contents::text("1")) });
         let resources = Resources::new().with(resource);
-        let own = LocalServer::new(tools, about).resources(resources.clone());
-        let front = McpServer::with_backend(engine.clone(), Arc::new(own), Vec::new());
+        let (running, start) = Server::builder("test", "1")
+            .tools(tools(&gate))
+            .resources(resources.clone())
+            .store(store.clone())
+            .policy(policy)
+            .build()
+            .starting();
         let harness = Self {
-            server: serve(front, options).await.unwrap(),
-            engine,
+            server: serve(running.mcp().clone(), options).await.unwrap(),
+            engine: running.engine().clone(),
             store,
             resources,
             gate,

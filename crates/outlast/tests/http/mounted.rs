@@ -1,20 +1,18 @@
 //! The endpoint as a tower service in another router, and another service next to the endpoint.
 
 use std::net::SocketAddr;
-use std::sync::Arc;
 
 use async_trait::async_trait;
 use axum::Router;
 use axum::routing::get;
-use outlast::server::{HttpParts, Identity, McpServer, RUNNER, Scopes, ServerInfo};
+use outlast::server::{HttpParts, Identity, Scopes};
 use outlast::transport::http::{
-    Authenticate, BearerTokens, Fallback, HttpOptions, Token, Unauthenticated, service,
+    Authenticate, BearerTokens, Fallback, HttpOptions, Token, Unauthenticated,
 };
-use outlast::{Tool, Tools, text};
-use outlast_engine::{Engine, MemoryStore};
+use outlast::{Server, Tool, text};
 use outlast_testkit::mcp::HttpClient;
 use outlast_testkit::mcp::http::{self, Answer};
-use outlast_testkit::within;
+use outlast_testkit::{ServerProcess, within};
 use serde_json::{Value, json};
 
 use crate::harness::Harness;
@@ -41,19 +39,11 @@ async fn mounted() -> SocketAddr {
     let tool = Tool::new("echo", "says it again", |args, _| async move {
         Ok(text(args.text("say")?))
     });
-    let tools = Arc::new(Tools::new().with(tool));
-    let engine = Engine::builder(Arc::new(MemoryStore::new())).runner(RUNNER, tools.clone());
-    let (engine, _) = engine.open().await.unwrap();
-    let info = ServerInfo {
-        name: "mounted".into(),
-        version: "1".into(),
-        instructions: None,
-    };
-    let options = HttpOptions {
-        authenticate: Some(Arc::new(ProxyUser)),
-        ..HttpOptions::default()
-    };
-    let mcp = service(McpServer::new(engine, tools, info), options);
+    let server = Server::builder("mounted", "1")
+        .tool(tool)
+        .authenticate(ProxyUser)
+        .build();
+    let mcp = server.start().await.unwrap().http_service();
     let app = Router::new()
         .route("/hello", get(|| async { "hello" }))
         .nest_service("/mcp", mcp);
@@ -84,6 +74,25 @@ async fn the_endpoint_works_in_an_axum_router() {
         let ada = meet(address, "user:ada").await;
         let answer = call(&ada).await;
         assert_eq!(answer["result"]["content"][0]["text"], "hi", "{answer}");
+        let stranger = HttpClient::stranger(address);
+        assert_eq!(stranger.ask("initialize", json!({})).await.status, 401);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn the_axum_example_has_its_own_page_and_authentication() {
+    within("the requests to the example", async {
+        let server = ServerProcess::example("axum_mount", &["127.0.0.1:0"]);
+        let address = server.address();
+        let ada = meet(address, "user:ada").await;
+        let params = json!({ "name": "hello", "task": {} });
+        let created = ada.ask("tools/call", params).await.json().await;
+        let id = json!({ "taskId": created["result"]["task"]["taskId"] });
+        let result = ada.ask("tasks/result", id).await.json().await;
+        assert_eq!(result["result"]["content"][0]["text"], "Hello!", "{result}");
+        let front = page(address, "/", "localhost").await;
+        assert!(front.body().await.unwrap().starts_with(b"The MCP endpoint"));
         let stranger = HttpClient::stranger(address);
         assert_eq!(stranger.ask("initialize", json!({})).await.status, 401);
     })

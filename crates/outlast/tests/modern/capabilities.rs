@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use outlast::engine::{Engine, MemoryStore, Policy};
-use outlast::server::{McpServer, RUNNER, ServerInfo, TaskPolicy};
-use outlast::{TaskSupport, Tool, Tools, text};
+use outlast::engine::{MemoryStore, Policy};
+use outlast::server::TaskPolicy;
+use outlast::{Server, TaskSupport, Tool, Tools, text};
 use outlast_testkit::eventually;
 use outlast_testkit::{FaultyStore, Strike};
 use serde_json::{Value, json};
@@ -13,15 +13,9 @@ use crate::harness::Harness;
 use crate::stdio_client::StdioClient;
 
 async fn serving(tools: Tools) -> StdioClient {
-    let tools = Arc::new(tools);
-    let builder = Engine::builder(Arc::new(MemoryStore::new())).runner(RUNNER, tools.clone());
-    let (engine, _) = builder.open().await.unwrap();
-    let about = ServerInfo {
-        name: "test".into(),
-        version: "1".into(),
-        instructions: None,
-    };
-    StdioClient::connect(McpServer::new(engine, tools, about))
+    let server = Server::builder("test", "1").tools(tools).build();
+    let running = server.start().await.unwrap();
+    StdioClient::connect(running.mcp().clone())
 }
 
 #[tokio::test(start_paused = true)]

@@ -6,10 +6,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use outlast::engine::{Engine, InputKind, MemoryStore, Policy, Store};
-use outlast::server::{McpServer, RUNNER, ServerInfo, TaskPolicy};
+use outlast::server::{McpServer, TaskPolicy};
 use outlast::store::open_store;
 use outlast::tools::{Hints, ToolFailure};
-use outlast::{Level, TaskSupport, Tool, Tools, text};
+use outlast::{Level, Server, TaskSupport, Tool, Tools, text};
 use outlast_testkit::eventually;
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
@@ -44,19 +44,16 @@ impl Harness {
     pub(crate) async fn on(store: Arc<dyn Store>, policy: Policy) -> Self {
         let gate = Arc::new(Semaphore::new(0));
         let starts = Arc::new(AtomicUsize::new(0));
-        let tools = Arc::new(tools(&gate, &starts));
-        let builder = Engine::builder(store.clone())
+        let server = Server::builder("test", "1")
+            .instructions("Be kind.")
+            .tools(tools(&gate, &starts))
+            .store(store.clone())
             .policy(policy)
-            .runner(RUNNER, tools.clone());
-        let (engine, _) = builder.open().await.unwrap();
-        let about = ServerInfo {
-            name: "test".into(),
-            version: "1".into(),
-            instructions: Some("Be kind.".into()),
-        };
+            .build();
+        let running = server.start().await.unwrap();
         Self {
-            server: McpServer::new(engine.clone(), tools, about),
-            engine,
+            server: running.mcp().clone(),
+            engine: running.engine().clone(),
             store,
             gate,
             starts,

@@ -7,10 +7,10 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use outlast::server::{ServerInfo, TaskPolicy};
+use outlast::server::TaskPolicy;
 use outlast::store::open_store;
-use outlast::transport::http::{BearerTokens, HttpOptions, Token};
-use outlast::{Outlast, ServerHandle, TaskSupport, Tool, Tools, text};
+use outlast::transport::http::{BearerTokens, Token};
+use outlast::{Server, ServerHandle, TaskSupport, Tool, text};
 use outlast_testkit::mcp::HttpClient;
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
@@ -70,20 +70,13 @@ impl Owners {
         let say = say
             .task(TaskSupport::Optional)
             .task_policy(TaskPolicy::After(Duration::from_millis(1)));
-        let about = ServerInfo {
-            name: "owners".into(),
-            version: "1".into(),
-            instructions: None,
-        };
-        let outlast = Outlast::builder().store(store).build();
-        let options = HttpOptions {
-            authenticate: Some(BearerTokens::shared(
-                OWNERS.map(|name| Token::new(name, name)),
-            )),
-            ..HttpOptions::default()
-        };
-        let server = outlast.tools(Tools::new().with(say), about);
-        server.http_with(options).await.unwrap()
+        let tokens = OWNERS.map(|name| Token::new(name, name));
+        let server = Server::builder("owners", "1")
+            .tool(say)
+            .store(store)
+            .authenticate(BearerTokens::new(tokens))
+            .build();
+        server.listen().await.unwrap()
     }
 
     fn gate(&self, word: &str) -> Arc<Semaphore> {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use outlast::Outlast;
+use outlast::Server;
 use rmcp::model::{ErrorData, InitializeRequestParams, InitializeResult};
 use rmcp::service::RequestContext;
 use rmcp::{RoleServer, ServerHandler};
@@ -104,12 +104,9 @@ impl ServerHandler for PanicsOnInitialize {
 }
 
 async fn initialize_error<H: ServerHandler>(make: fn() -> H) -> String {
-    let outlast = Outlast::builder().build();
-    let patient = outlast
-        .rmcp(make)
-        .with(|rmcp| rmcp.start_timeout(Duration::from_secs(1)));
-    let (_engine, front) = patient.server().open().await.unwrap();
-    let mut client = Client::connect(front);
+    let limited = Server::rmcp(make).with(|rmcp| rmcp.start_timeout(Duration::from_secs(1)));
+    let running = limited.build().start().await.unwrap();
+    let mut client = Client::connect(running.mcp().clone());
     let answer = client.initialize_legacy(json!({})).await;
     assert_eq!(answer["error"]["code"], -32603, "{answer}");
     // The session is not initialized, and can be.

@@ -4,10 +4,10 @@ use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
 use outlast::engine::{Engine, Store};
-use outlast::rmcp::RmcpServer;
+use outlast::rmcp::Rmcp;
 use outlast::server::McpServer;
 use outlast::transport::stdio;
-use outlast::{Outlast, TaskSupport};
+use outlast::{Server, ServerBuilder, TaskSupport};
 use outlast_testkit::mcp::{Line, LineClient, check_v1};
 use outlast_testkit::within;
 use serde_json::{Value, json};
@@ -26,9 +26,9 @@ pub(crate) struct Harness {
 pub(crate) struct Client(LineClient);
 
 /// The test handler. All its tools except `echo` can run as tasks.
-pub(crate) fn test_handler(outlast: &Outlast, control: &Arc<HandlerControl>) -> RmcpServer {
+pub(crate) fn test_handler(control: &Arc<HandlerControl>) -> ServerBuilder<Rmcp> {
     let control = control.clone();
-    let server = outlast.rmcp(move || control.test_handler());
+    let server = Server::rmcp(move || control.test_handler());
     let tools = [
         "gated",
         "boom",
@@ -49,20 +49,20 @@ pub(crate) fn test_handler(outlast: &Outlast, control: &Arc<HandlerControl>) -> 
 
 impl Harness {
     pub(crate) async fn new() -> Self {
-        Self::of(Outlast::builder().build()).await
+        Self::of(|server| server).await
     }
 
     pub(crate) async fn on(store: Arc<dyn Store>) -> Self {
-        Self::of(Outlast::builder().store(store).build()).await
+        Self::of(|server| server.store(store)).await
     }
 
-    async fn of(outlast: Outlast) -> Self {
+    async fn of(with: impl FnOnce(ServerBuilder<Rmcp>) -> ServerBuilder<Rmcp>) -> Self {
         let (control, reports) = HandlerControl::new();
-        let server = test_handler(&outlast, &control).server();
-        let (engine, front) = server.open().await.unwrap();
+        let server = with(test_handler(&control)).build();
+        let running = server.start().await.unwrap();
         Self {
-            engine,
-            front,
+            engine: running.engine().clone(),
+            front: running.mcp().clone(),
             control,
             reports,
         }

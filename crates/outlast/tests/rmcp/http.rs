@@ -1,6 +1,5 @@
 //! The rmcp server over HTTP: separate sessions, the head of the request, sessions after a restart.
 
-use outlast::Outlast;
 use outlast::store::open_store;
 use serde_json::{Value, json};
 
@@ -12,8 +11,8 @@ use crate::test_handler::HandlerControl;
 async fn sessions_have_separate_handlers_and_tasks() {
     // V1-SEC-1.
     let (control, _reports) = HandlerControl::new();
-    let server = test_handler(&Outlast::builder().build(), &control);
-    let running = server.http("127.0.0.1:0").await.unwrap();
+    let server = test_handler(&control).build();
+    let running = server.serve_http("127.0.0.1:0").await.unwrap();
     let one = Caller::connect(running.local_addr()).await;
     let two = Caller::connect(running.local_addr()).await;
     let task = one.task("gated").await;
@@ -28,8 +27,8 @@ async fn sessions_have_separate_handlers_and_tasks() {
 #[tokio::test]
 async fn the_handler_gets_the_head_of_the_request() {
     let (control, _reports) = HandlerControl::new();
-    let server = test_handler(&Outlast::builder().build(), &control);
-    let running = server.http("127.0.0.1:0").await.unwrap();
+    let server = test_handler(&control).build();
+    let running = server.serve_http("127.0.0.1:0").await.unwrap();
     let caller = Caller::connect(running.local_addr()).await;
     let answer = caller.call("tools/call", json!({ "name": "caller" })).await;
     let seen: Value = serde_json::from_str(&text(&answer)).unwrap();
@@ -50,9 +49,10 @@ async fn a_session_continues_after_a_restart_with_a_new_handler() {
     let (control, _reports) = HandlerControl::new();
     let serve = async || {
         let store = open_store(&url, Default::default()).await.unwrap();
-        let outlast = Outlast::builder().store(store).build();
-        test_handler(&outlast, &control)
-            .http("127.0.0.1:0")
+        test_handler(&control)
+            .store(store)
+            .build()
+            .serve_http("127.0.0.1:0")
             .await
             .unwrap()
     };
@@ -76,7 +76,11 @@ async fn a_session_continues_after_a_restart_with_a_new_handler() {
 #[tokio::test]
 async fn an_invalid_address_is_rejected_with_an_example() {
     let (control, _reports) = HandlerControl::new();
-    let server = test_handler(&Outlast::builder().build(), &control);
-    let refused = server.http("localhost").await.map(|_| ()).unwrap_err();
+    let server = test_handler(&control).build();
+    let refused = server
+        .serve_http("localhost")
+        .await
+        .map(|_| ())
+        .unwrap_err();
     assert!(refused.to_string().contains("127.0.0.1:8040"), "{refused}");
 }

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use outlast::engine::{Engine, MemoryStore, Policy, Store};
-use outlast::server::{McpServer, Middleware, RUNNER, ServerInfo};
+use outlast::server::Middleware;
 use outlast::tools::Hints;
 use outlast::transport::stdio;
 use outlast::wire::Timestamp;
-use outlast::{Level, LocalServer, TaskSupport, Tool, Tools, text};
+use outlast::{Level, Server, ServerBuilder, TaskSupport, Tool, Tools, text};
 use outlast_testkit::SimClock;
 use outlast_testkit::mcp::{Line, LineClient, check_v1};
 use serde_json::{Value, json};
@@ -29,7 +29,7 @@ impl Client {
     /// The same with a server policy.
     pub(crate) async fn with(policy: Policy) -> Self {
         let store = Arc::new(MemoryStore::new());
-        let mut client = Self::serving(store, policy, samples(), |own| own, Vec::new()).await;
+        let mut client = Self::serving(store, policy, samples(), |server| server).await;
         client
             .introduce(
                 "2025-11-25",
@@ -40,7 +40,7 @@ impl Client {
     }
 
     pub(crate) async fn connect(store: Arc<dyn Store>, tools: Tools) -> Self {
-        Self::with_middleware(store, tools, Vec::new()).await
+        Self::serving(store, Policy::default(), tools, |server| server).await
     }
 
     pub(crate) async fn with_middleware(
@@ -48,38 +48,38 @@ impl Client {
         tools: Tools,
         middleware: Vec<Arc<dyn Middleware>>,
     ) -> Self {
-        Self::serving(store, Policy::default(), tools, |own| own, middleware).await
+        let with = |server| {
+            middleware
+                .into_iter()
+                .fold(server, ServerBuilder::middleware)
+        };
+        Self::serving(store, Policy::default(), tools, with).await
     }
 
-    /// A client of a server that has more than tools.
-    pub(crate) async fn of(offers: impl FnOnce(LocalServer) -> LocalServer) -> Self {
+    /// A client of a server that has more than sample tools.
+    pub(crate) async fn of(offers: impl FnOnce(ServerBuilder) -> ServerBuilder) -> Self {
         let store = Arc::new(MemoryStore::new());
-        Self::serving(store, Policy::default(), samples(), offers, Vec::new()).await
+        Self::serving(store, Policy::default(), samples(), offers).await
     }
 
     async fn serving(
         store: Arc<dyn Store>,
         policy: Policy,
         tools: Tools,
-        offers: impl FnOnce(LocalServer) -> LocalServer,
-        middleware: Vec<Arc<dyn Middleware>>,
+        offers: impl FnOnce(ServerBuilder) -> ServerBuilder,
     ) -> Self {
-        let about = ServerInfo {
-            name: "test".into(),
-            version: "1".into(),
-            instructions: None,
-        };
-        let own = Arc::new(offers(LocalServer::new(Arc::new(tools), about)));
-        let builder = Engine::builder(store)
+        let builder = Server::builder("test", "1")
+            .tools(tools)
+            .store(store)
             .policy(policy)
-            .clock(Arc::new(SimClock::new(Timestamp(1_700_000_000_000))))
-            .runner(RUNNER, own.clone());
-        let (engine, _) = builder.open().await.unwrap();
-        let front = McpServer::with_backend(engine.clone(), own, middleware);
-        let line = Line::served(|read, write| stdio::serve_on(front, read, write));
+            .clock(Arc::new(SimClock::new(Timestamp(1_700_000_000_000))));
+        let builder = offers(builder);
+        let running = builder.build().start().await.unwrap();
+        let mcp = running.mcp().clone();
+        let line = Line::served(|read, write| stdio::serve_on(mcp, read, write));
         Self {
             line: LineClient::new(line, check_v1),
-            engine,
+            engine: running.engine().clone(),
         }
     }
 

@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use outlast::engine::engine::NewCall;
 use outlast::engine::{Engine, InputKinds, MemoryStore, Owner, Policy, Quota, Scope, Store};
-use outlast::server::{McpServer, RUNNER, ServerInfo, TaskPolicy};
+use outlast::server::{McpServer, RUNNER, TaskPolicy};
 use outlast::transport::http::{self, HttpOptions};
 use outlast::wire::Raw;
-use outlast::{TaskSupport, Tool, Tools, text};
+use outlast::{Server, TaskSupport, Tool, Tools, text};
 use outlast_store::{Sqlite, SqliteOptions};
 use tokio::task::JoinSet;
 
@@ -20,9 +20,10 @@ use crate::store::Lifecycle;
 /// An engine whose tools return immediately.
 #[derive(Clone)]
 pub(crate) struct Ours {
+    mcp: Arc<McpServer>,
     engine: Engine,
     store: Arc<dyn Store>,
-    tools: Arc<Tools>,
+    tools: Tools,
 }
 
 impl Ours {
@@ -41,7 +42,6 @@ impl Ours {
         let tools = Tools::new()
             .with(tool("plain"))
             .with(task.task_policy(TaskPolicy::Always));
-        let tools = Arc::new(tools);
         let policy = Policy {
             quota: Quota {
                 owner_open: u32::MAX,
@@ -51,13 +51,16 @@ impl Ours {
             },
             ..Policy::default()
         };
-        let (engine, _) = Engine::builder(store.clone())
+        let server = Server::builder("bench", "1")
+            .tools(tools.clone())
+            .store(store.clone())
             .policy(policy)
-            .runner(RUNNER, tools.clone())
-            .open()
+            .build()
+            .start()
             .await?;
         Ok(Self {
-            engine,
+            mcp: server.mcp().clone(),
+            engine: server.engine().clone(),
             store,
             tools,
         })
@@ -66,19 +69,13 @@ impl Ours {
     /// Creates this number of ended tasks, then serves until standard input ends.
     pub(super) async fn serve(self, retained: usize) -> BenchResult<()> {
         self.fill(retained).await?;
-        let about = ServerInfo {
-            name: "bench".into(),
-            version: "1".into(),
-            instructions: None,
-        };
-        let front = McpServer::new(self.engine.clone(), self.tools.clone(), about);
         // The load comes from one address.
         let options = HttpOptions {
             max_requests_per_second: None,
             max_sessions_per_owner: usize::MAX,
             ..HttpOptions::default()
         };
-        let server = http::serve(front, options).await?;
+        let server = http::serve(self.mcp.clone(), options).await?;
         super::until_released(server.local_addr()).await?;
         server.shutdown().await;
         self.close().await

@@ -6,14 +6,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use outlast::client::{Client, ClientOptions, Era, Target, TaskPreference};
-use outlast::engine::{Engine, Outcome};
-use outlast::server::{McpServer, RUNNER, ServerInfo, TaskPolicy};
+use outlast::engine::Outcome;
+use outlast::server::TaskPolicy;
 use outlast::store::open_store;
 use outlast::tools::Hints;
 use outlast::transport::child::ChildOptions;
-use outlast::transport::http::{HttpOptions, HttpServer, serve};
+use outlast::transport::http::{HttpOptions, serve};
 use outlast::transport::http_client::HttpClientOptions;
-use outlast::{TaskSupport, Tool, Tools, text};
+use outlast::{Server, ServerHandle, TaskSupport, Tool, text};
 use serde_json::json;
 use tokio::sync::Semaphore;
 
@@ -135,7 +135,7 @@ async fn a_task_is_resumed_by_another_client() {
 }
 
 /// A server on a file. Its only tool waits at the gate and can be re-run after a crash.
-async fn gated(file: &Path, bind: SocketAddr, gate: &Arc<Semaphore>) -> (HttpServer, Engine) {
+async fn gated(file: &Path, bind: SocketAddr, gate: &Arc<Semaphore>) -> ServerHandle {
     let gate = gate.clone();
     let wait = Tool::new("wait", "waits at the gate", move |_, _| {
         let gate = gate.clone();
@@ -145,22 +145,13 @@ async fn gated(file: &Path, bind: SocketAddr, gate: &Arc<Semaphore>) -> (HttpSer
         }
     });
     let wait = wait.task(TaskSupport::Optional).hints(Hints::READ_ONLY);
-    let tools = Arc::new(Tools::new().with(wait.task_policy(TaskPolicy::Always)));
     let url = file.to_str().unwrap().parse().unwrap();
     let store = open_store(&url, Default::default()).await.unwrap();
-    let builder = Engine::builder(store).runner(RUNNER, tools.clone());
-    let (engine, _) = builder.open().await.unwrap();
-    let about = ServerInfo {
-        name: "gated".into(),
-        version: "1".into(),
-        instructions: None,
-    };
-    let front = McpServer::new(engine.clone(), tools, about);
-    let options = HttpOptions {
-        bind,
-        ..HttpOptions::default()
-    };
-    (serve(front, options).await.unwrap(), engine)
+    let server = Server::builder("gated", "1")
+        .tool(wait.task_policy(TaskPolicy::Always))
+        .store(store)
+        .build();
+    server.serve_http(&bind.to_string()).await.unwrap()
 }
 
 #[tokio::test]
@@ -171,7 +162,7 @@ async fn a_task_is_followed_across_a_server_crash() {
         let file = folder.path().join("tasks.db");
         let gate = Arc::new(Semaphore::new(0));
         let anywhere = (Ipv4Addr::LOCALHOST, 0).into();
-        let (server, engine) = gated(&file, anywhere, &gate).await;
+        let server = gated(&file, anywhere, &gate).await;
         let url = server.url();
         let address = url.trim_start_matches("http://").trim_end_matches("/mcp");
         let address: SocketAddr = address.parse().unwrap();
@@ -180,11 +171,8 @@ async fn a_task_is_followed_across_a_server_crash() {
         let client = client.await.unwrap();
         let call = client.call_tool("wait", None).await.unwrap();
         let task = call.task().await.unwrap();
-        server.shutdown().await;
-        let store = engine.store().clone();
-        engine.shutdown(Duration::ZERO).await.unwrap();
-        store.close().await.unwrap();
-        let (_server, _engine) = gated(&file, address, &gate).await;
+        server.shutdown().await.unwrap();
+        let _server = gated(&file, address, &gate).await;
         gate.add_permits(1);
         assert_eq!(said(&call.outcome().await.unwrap()), "through");
         assert_eq!(call.task().await, Some(task));

@@ -24,7 +24,7 @@ use crate::caller::pipe;
 use crate::cell::{Cell, Server};
 use crate::events::without_notifications;
 use crate::gate::Gate;
-use crate::harness::{quick, served, tools, until_attached};
+use crate::harness::{quick, served, started, tools, until_attached};
 
 /// Options of a deployment.
 pub(super) struct DeploymentOptions {
@@ -253,7 +253,7 @@ async fn gateway(
     let outlast = outlast::Outlast::builder()
         .policy(outlast::gateway::policy())
         .store(store.clone());
-    outlast.build().upstream(upstream).open().await.unwrap()
+    started(outlast.build().upstream(upstream)).await
 }
 
 /// Listens on `bind` as soon as the previous listener is closed.
