@@ -37,7 +37,7 @@ async fn main() -> Result<(), ServerError> {
             "message": "Who?",
             "requestedSchema": { "type": "object", "properties": { "name": { "type": "string" } }, "required": ["name"] },
         });
-        let answer = cx.elicit(form).await?;
+        let answer = cx.elicit_raw(form).await?;
         Ok(text(format!(
             "Hello, {}!",
             answer["content"]["name"].as_str().unwrap_or("stranger")

@@ -49,7 +49,7 @@ async fn run(folder: Arc<PathBuf>, ask: bool, cx: ToolContext) -> Result<Value, 
             "message": "Who?",
             "requestedSchema": { "type": "object", "properties": { "name": { "type": "string" } } },
         });
-        cx.elicit(form).await?;
+        cx.elicit_raw(form).await?;
         note(&folder, "answers")?;
     }
     while !folder.join("go").exists() {

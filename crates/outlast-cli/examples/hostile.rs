@@ -39,19 +39,19 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
             "message": HOSTILE,
             "requestedSchema": { "type": "object", "properties": { "name": field } },
         });
-        cx.elicit(form).await?;
+        cx.elicit_raw(form).await?;
         Ok(text("done"))
     });
     let opens = Tool::new("opens", HOSTILE, |_, cx| async move {
         let url = format!("https://example.com/{HOSTILE}");
         let page = json!({ "mode": "url", "message": HOSTILE, "url": url, "elicitationId": "1" });
-        cx.elicit(page).await?;
+        cx.elicit_raw(page).await?;
         Ok(text("done"))
     });
     let samples = Tool::new("samples", HOSTILE, |_, cx| async move {
         let message = json!({ "role": "user", "content": { "type": "text", "text": HOSTILE } });
         let asked = json!({ "messages": [message], "systemPrompt": HOSTILE, "maxTokens": 9 });
-        cx.sample(asked).await?;
+        cx.sample_raw(asked).await?;
         Ok(text("done"))
     });
     let named = Tool::new(

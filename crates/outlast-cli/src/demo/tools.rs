@@ -11,7 +11,7 @@ mod long_running;
 use std::time::Duration;
 
 use outlast::schemars::JsonSchema;
-use outlast::tools::Hints;
+use outlast::tools::{Elicited, Hints};
 use outlast::{TaskSupport, Tool, Tools, text};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -91,27 +91,23 @@ struct Confirm {
     file: String,
 }
 
+#[derive(Deserialize, JsonSchema)]
+#[schemars(crate = "outlast::schemars")]
+struct Confirmation {
+    confirm: bool,
+}
+
 fn confirm() -> Tool {
     Tool::typed(
         "confirm",
         "asks before it acts",
         move |Confirm { file }, cx| async move {
-            let form = json!({
-                "mode": "form",
-                "message": format!("Really shred {file}?"),
-                "requestedSchema": {
-                    "type": "object",
-                    "properties": { "confirm": { "type": "boolean" } },
-                    "required": ["confirm"],
-                },
-            });
-            let answer = cx.elicit(form).await?;
-            let is_confirmed = answer["content"]["confirm"] == true;
-            let what = match answer["action"].as_str() {
-                Some("accept") if is_confirmed => "confirmed",
-                Some("accept") => "not confirmed",
-                Some("decline") => "declined",
-                _ => "cancelled",
+            let message = format!("Really shred {file}?");
+            let what = match cx.elicit::<Confirmation>(&message).await? {
+                Elicited::Accepted(form) if form.confirm => "confirmed",
+                Elicited::Accepted(_) => "not confirmed",
+                Elicited::Declined => "declined",
+                Elicited::Cancelled => "cancelled",
             };
             Ok(text(format!("{file}: {what}")))
         },

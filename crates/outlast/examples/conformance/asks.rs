@@ -7,13 +7,13 @@ use serde_json::{Value, json};
 pub(crate) fn tools() -> Vec<Tool> {
     vec![
         Tool::new("test_sampling", "Asks the model", |args, cx| async move {
-            let prompt = content::text(args.text("prompt")?);
+            let prompt = content::text_block(args.text("prompt")?);
             let messages = json!([{ "role": "user", "content": prompt }]);
             let said = cx
-                .sample(json!({ "messages": messages, "maxTokens": 100 }))
+                .sample_raw(json!({ "messages": messages, "maxTokens": 100 }))
                 .await?;
             let said = said["content"]["text"].as_str().unwrap_or_default();
-            Ok(content::result([content::text(format!(
+            Ok(content::result([content::text_block(format!(
                 "LLM response: {said}"
             ))]))
         })
@@ -29,9 +29,9 @@ pub(crate) fn tools() -> Vec<Tool> {
                 });
                 let mut form = form(&message, person);
                 form["requestedSchema"]["required"] = json!(["username", "email"]);
-                let answer = cx.elicit(form).await?;
+                let answer = cx.elicit_raw(form).await?;
                 let text = format!("User response: {}", shown(&answer));
-                Ok(content::result([content::text(text)]))
+                Ok(content::result([content::text_block(text)]))
             },
         )
         .input(needs("message", "The message to show the user")),
@@ -50,13 +50,16 @@ pub(crate) fn tools() -> Vec<Tool> {
                     },
                     "verified": { "type": "boolean", "default": true },
                 });
-                completed(cx.elicit(form("Please check these values", defaults)).await)
+                completed(
+                    cx.elicit_raw(form("Please check these values", defaults))
+                        .await,
+                )
             },
         ),
         Tool::new(
             "test_elicitation_sep1330_enums",
             "Asks with each kind of choice",
-            |_, cx| async move { completed(cx.elicit(form("Please choose", choices())).await) },
+            |_, cx| async move { completed(cx.elicit_raw(form("Please choose", choices())).await) },
         ),
     ]
 }
@@ -100,7 +103,7 @@ fn needs(name: &str, description: &str) -> Value {
 
 fn completed(answer: Result<Value, ElicitError>) -> ToolResult {
     let text = format!("Elicitation completed: {}", shown(&answer?));
-    Ok(content::result([content::text(text)]))
+    Ok(content::result([content::text_block(text)]))
 }
 
 fn shown(answer: &Value) -> String {

@@ -13,7 +13,7 @@ pub(crate) fn prompts() -> Prompts {
             "test_simple_prompt",
             "A prompt without arguments",
             |_| async {
-                Ok(vec![user(content::text(
+                Ok(vec![user(content::text_block(
                     "This is a simple prompt for testing.",
                 ))])
             },
@@ -25,7 +25,7 @@ pub(crate) fn prompts() -> Prompts {
                 |args| async move {
                     let (one, two) = (args.text("arg1")?, args.text("arg2")?);
                     let text = format!("Prompt with arguments: arg1='{one}', arg2='{two}'");
-                    Ok(vec![user(content::text(text))])
+                    Ok(vec![user(content::text_block(text))])
                 },
             )
             .argument("arg1", "First test argument", Requirement::Required)
@@ -46,8 +46,13 @@ pub(crate) fn prompts() -> Prompts {
                     let contents = Contents::text("Embedded resource content for testing.");
                     let contents = contents.mime("text/plain");
                     Ok(vec![
-                        user(content::resource(args.text("resourceUri")?, &contents)),
-                        user(content::text("Please process the embedded resource above.")),
+                        user(content::resource_block(
+                            args.text("resourceUri")?,
+                            &contents,
+                        )),
+                        user(content::text_block(
+                            "Please process the embedded resource above.",
+                        )),
                     ])
                 },
             )
@@ -62,8 +67,8 @@ pub(crate) fn prompts() -> Prompts {
             "A prompt with a picture in it",
             |_| async {
                 Ok(vec![
-                    user(content::image("image/png", PIXEL)),
-                    user(content::text("Please analyze the image above.")),
+                    user(content::image_block("image/png", PIXEL)),
+                    user(content::text_block("Please analyze the image above.")),
                 ])
             },
         ))

@@ -113,7 +113,9 @@ pub(crate) fn prompt() -> Prompt {
             let asked = form("What context should the prompt use?", "context", "string");
             let answer = first(&cx, "user_context", InputKind::ElicitForm, asked).await?;
             let context = &answer["content"]["context"];
-            Ok(vec![user(content::text(format!("Use this: {context}")))])
+            Ok(vec![user(content::text_block(format!(
+                "Use this: {context}"
+            )))])
         },
     )
 }

@@ -28,7 +28,7 @@ fn missing_capability() -> Tool {
         "test_missing_capability",
         "needs a model",
         |_, cx| async move {
-            let said = cx.sample(sampling("Say something.", 10)).await?;
+            let said = cx.sample_raw(sampling("Say something.", 10)).await?;
             Ok(text(said["content"]["text"].as_str().unwrap_or_default()))
         },
     )
@@ -42,7 +42,7 @@ fn streaming_elicitation() -> Tool {
         |_, cx| async move {
             cx.log(Level::Info, "about to ask");
             let answer = cx
-                .elicit(form("What is your name?", "name", "string"))
+                .elicit_raw(form("What is your name?", "name", "string"))
                 .await?;
             Ok(text(format!("Hello, {}!", answer["content"]["name"])))
         },

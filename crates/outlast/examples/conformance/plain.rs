@@ -13,13 +13,16 @@ pub(crate) fn tools() -> Vec<Tool> {
     vec![
         Tool::new("test_simple_text", "Returns a text", |_, _| async {
             let text = "This is a simple text response for testing.";
-            Ok(content::result([content::text(text)]))
+            Ok(content::result([content::text_block(text)]))
         }),
         Tool::new("test_image_content", "Returns a picture", |_, _| async {
-            Ok(content::result([content::image("image/png", PIXEL)]))
+            Ok(content::result([content::image_block("image/png", PIXEL)]))
         }),
         Tool::new("test_audio_content", "Returns a sound", |_, _| async {
-            Ok(content::result([content::audio("audio/wav", SILENCE)]))
+            Ok(content::result([content::audio_block(
+                "audio/wav",
+                SILENCE,
+            )]))
         }),
         Tool::new(
             "test_embedded_resource",
@@ -27,7 +30,7 @@ pub(crate) fn tools() -> Vec<Tool> {
             |_, _| async {
                 let embedded = Contents::text("This is an embedded resource content.");
                 let embedded = embedded.mime("text/plain");
-                Ok(content::result([content::resource(
+                Ok(content::result([content::resource_block(
                     "test://embedded-resource",
                     &embedded,
                 )]))
@@ -39,9 +42,9 @@ pub(crate) fn tools() -> Vec<Tool> {
             |_, _| async {
                 let mixed = Contents::text(json!({ "test": "data", "value": 123 }).to_string());
                 Ok(content::result([
-                    content::text("Multiple content types test:"),
-                    content::image("image/png", PIXEL),
-                    content::resource(
+                    content::text_block("Multiple content types test:"),
+                    content::image_block("image/png", PIXEL),
+                    content::resource_block(
                         "test://mixed-content-resource",
                         &mixed.mime("application/json"),
                     ),
@@ -60,7 +63,9 @@ pub(crate) fn tools() -> Vec<Tool> {
                 cx.log(Level::Info, "Tool processing data");
                 sleep(STEP).await;
                 cx.log(Level::Info, "Tool execution completed");
-                Ok(content::result([content::text("Logged three times.")]))
+                Ok(content::result([content::text_block(
+                    "Logged three times.",
+                )]))
             },
         ),
         Tool::new(
@@ -71,7 +76,7 @@ pub(crate) fn tools() -> Vec<Tool> {
                     cx.progress(done, 100.0);
                     sleep(STEP).await;
                 }
-                Ok(content::result([content::text("Arrived.")]))
+                Ok(content::result([content::text_block("Arrived.")]))
             },
         ),
         Tool::new(
@@ -79,13 +84,13 @@ pub(crate) fn tools() -> Vec<Tool> {
             "Takes longer than its stream",
             |_, _| async {
                 sleep(Duration::from_secs(3)).await;
-                Ok(content::result([content::text("Still here.")]))
+                Ok(content::result([content::text_block("Still here.")]))
             },
         ),
         Tool::new(
             "json_schema_2020_12_tool",
             "Tool with JSON Schema 2020-12 features",
-            |_, _| async { Ok(content::result([content::text("Done.")])) },
+            |_, _| async { Ok(content::result([content::text_block("Done.")])) },
         )
         .input(json!({
             "$schema": "https://json-schema.org/draft/2020-12/schema",

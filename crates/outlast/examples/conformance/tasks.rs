@@ -69,7 +69,7 @@ fn protocol_error_job() -> Tool {
 fn confirm_delete() -> Tool {
     Tool::new("confirm_delete", "asks before it deletes", |args, cx| async move {
         let file = args.text("filename")?.to_owned();
-        let answer = cx.elicit(form(&format!("Delete {file}?"), "confirm", "boolean")).await?;
+        let answer = cx.elicit_raw(form(&format!("Delete {file}?"), "confirm", "boolean")).await?;
         let word = if answer["content"]["confirm"] == true { "deleted" } else { "kept" };
         Ok(text(format!("{file} {word}")))
     })
@@ -84,8 +84,8 @@ fn multi_input() -> Tool {
         "multi_input",
         "asks two things at once",
         |_, cx| async move {
-            let name = cx.elicit(form("What is your name?", "name", "string"));
-            let sure = cx.elicit(form("Are you sure?", "confirm", "boolean"));
+            let name = cx.elicit_raw(form("What is your name?", "name", "string"));
+            let sure = cx.elicit_raw(form("Are you sure?", "confirm", "boolean"));
             let (name, sure) = tokio::join!(name, sure);
             let (name, sure) = (&name?["content"]["name"], &sure?["content"]["confirm"]);
             Ok(text(format!("{name}: {sure}")))

@@ -1,16 +1,22 @@
 //! `confirm_and_sample`: asks the user of the client, then its model.
 
 use outlast::schemars::JsonSchema;
-use outlast::tools::Hints;
+use outlast::tools::{Hints, SamplingRequest};
 use outlast::{TaskSupport, Tool, current, text};
 use serde::Deserialize;
-use serde_json::{Value, json};
 
 #[derive(Deserialize, JsonSchema)]
 #[schemars(crate = "outlast::schemars")]
 struct Writing {
     /// What the line is about.
     topic: String,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[schemars(crate = "outlast::schemars")]
+struct Confirmation {
+    /// Write it.
+    confirm: bool,
 }
 
 /// The tool. As a task it is `input_required` until the user responds. Without a task it sends its
@@ -20,8 +26,9 @@ pub(crate) fn confirm_and_sample() -> Tool {
         "confirm_and_sample",
         "Asks before it writes a line",
         |args: Writing, cx| async move {
-            let answer = cx.elicit(confirmation(&args.topic)).await?;
-            if answer["action"] != "accept" || answer["content"]["confirm"] != true {
+            let message = format!("Write about {}?", args.topic);
+            let form = cx.elicit::<Confirmation>(&message).await?.accepted();
+            if !form.is_some_and(|form| form.confirm) {
                 return Ok(text("Nothing was written."));
             }
             Ok(text(line_about(&args.topic).await?))
@@ -32,30 +39,13 @@ pub(crate) fn confirm_and_sample() -> Tool {
     .hints(Hints::READ_ONLY)
 }
 
-fn confirmation(topic: &str) -> Value {
-    json!({
-        "mode": "form",
-        "message": format!("Write about {topic}?"),
-        "requestedSchema": {
-            "type": "object",
-            "properties": { "confirm": { "type": "boolean", "title": "Write it" } },
-            "required": ["confirm"],
-        },
-    })
-}
-
 /// Asks the model. The context of the running tool is available by `current`.
 async fn line_about(topic: &str) -> Result<String, String> {
     let cx = current().ok_or("no tool is running")?;
-    let message = json!({ "role": "user", "content": { "type": "text", "text": topic } });
-    let asked = cx.sample(json!({
-        "messages": [message],
-        "systemPrompt": "Write one line about what the user names.",
-        "maxTokens": 100,
-    }));
-    let said = asked.await.map_err(|error| error.to_string())?;
-    Ok(said["content"]["text"]
-        .as_str()
-        .unwrap_or_default()
-        .to_owned())
+    let request = SamplingRequest::new(topic)
+        .system_prompt("Write one line about what the user names.")
+        .max_tokens(100);
+    let response = cx.sample(request).await;
+    let response = response.map_err(|error| error.to_string())?;
+    Ok(response.text().to_owned())
 }

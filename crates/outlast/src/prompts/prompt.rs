@@ -43,7 +43,7 @@ pub(super) struct Argument {
     pub(super) requirement: Requirement,
 }
 
-/// A message of the user, such as `user(content::text("Hi"))`.
+/// A message of the user, such as `user(content::text_block("Hi"))`.
 pub fn user(content: Value) -> Value {
     json!({ "role": "user", "content": content })
 }

@@ -26,13 +26,22 @@ pub struct ToolContext {
 }
 
 /// Why an input request returned no result.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum ElicitError {
     /// It could not be sent, for example because the client lacks the capability, or it was
     /// withdrawn.
+    #[error(transparent)]
     NotSent(InputError),
     /// The client responded with this JSON-RPC error.
+    #[error("the client responded with an error: {}", .0.as_str())]
     Rejected(Raw),
+    /// The type cannot be a form or a request; the text says why.
+    #[error("the type cannot be sent as an input request: {0}")]
+    NotAForm(String),
+    /// The client's response does not fit the type; the text says where.
+    #[error("the response of the client does not fit the type: {0}")]
+    Unreadable(String),
 }
 
 impl ToolContext {
@@ -89,7 +98,7 @@ impl ToolContext {
     }
 
     /// Asks the user of the client. `form` is the params of `elicitation/create`.
-    pub async fn elicit(&self, form: Value) -> Result<Value, ElicitError> {
+    pub async fn elicit_raw(&self, form: Value) -> Result<Value, ElicitError> {
         let kind = match form["mode"].as_str() {
             Some("url") => InputKind::ElicitUrl,
             _ => InputKind::ElicitForm,
@@ -98,7 +107,7 @@ impl ToolContext {
     }
 
     /// Asks the model of the client. `params` is the params of `sampling/createMessage`.
-    pub async fn sample(&self, params: Value) -> Result<Value, ElicitError> {
+    pub async fn sample_raw(&self, params: Value) -> Result<Value, ElicitError> {
         let kind = match params.get("tools") {
             Some(_) => InputKind::SampleWithTools,
             None => InputKind::Sample,
@@ -180,17 +189,6 @@ impl ToolContext {
             params.as_ref(),
             self.call.request_input(request).await,
         )
-    }
-}
-
-impl std::fmt::Display for ElicitError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::NotSent(error) => error.fmt(f),
-            Self::Rejected(error) => {
-                write!(f, "the client responded with an error: {}", error.as_str())
-            }
-        }
     }
 }
 

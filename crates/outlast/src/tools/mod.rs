@@ -6,7 +6,10 @@
 mod arguments;
 mod context;
 mod current;
+#[cfg(feature = "schemars")]
+mod elicit;
 mod policy;
+mod sampling;
 mod tool;
 #[cfg(feature = "schemars")]
 mod typed;
@@ -25,6 +28,9 @@ use serde_json::{Value, json};
 pub use arguments::Arguments;
 pub use context::{ElicitError, ToolContext};
 pub use current::current;
+#[cfg(feature = "schemars")]
+pub use elicit::Elicited;
+pub use sampling::{Role, SamplingMessage, SamplingRequest, SamplingResponse};
 pub use tool::{Hints, Tool};
 #[cfg(feature = "schemars")]
 pub use typed::{Json, Output};

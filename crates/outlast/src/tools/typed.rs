@@ -71,18 +71,9 @@ impl<T: Serialize + JsonSchema + Send + 'static> Output for Json<T> {
     }
 }
 
-/// The schema of an object. Subschemas are inlined unless the type is recursive, because many
-/// clients do not follow references.
+/// The schema of an object.
 fn schema_of<T: JsonSchema>() -> Value {
-    let settings = SchemaSettings::draft2020_12().with(|settings| {
-        // V1-BASE-8: this is the default dialect.
-        settings.meta_schema = None;
-        settings.inline_subschemas = true;
-    });
-    let mut schema = settings
-        .into_generator()
-        .into_root_schema_for::<T>()
-        .to_value();
+    let mut schema = root_schema::<T>();
     if schema.get("type").is_none() && ["oneOf", "anyOf"].iter().any(|of| schema.get(of).is_some())
     {
         // A choice of objects.
@@ -94,6 +85,20 @@ fn schema_of<T: JsonSchema>() -> Value {
         T::schema_name()
     );
     schema
+}
+
+/// The schema of a type. Subschemas are inlined unless the type is recursive, because many clients
+/// do not follow references.
+pub(super) fn root_schema<T: JsonSchema>() -> Value {
+    let settings = SchemaSettings::draft2020_12().with(|settings| {
+        // V1-BASE-8: this is the default dialect.
+        settings.meta_schema = None;
+        settings.inline_subschemas = true;
+    });
+    settings
+        .into_generator()
+        .into_root_schema_for::<T>()
+        .to_value()
 }
 
 #[cfg(test)]

@@ -32,7 +32,7 @@ pub(crate) async fn server() -> Arc<McpServer> {
             "message": "Who?",
             "requestedSchema": { "type": "object", "properties": { "name": { "type": "string" } } },
         });
-        let answer = cx.elicit(form).await?;
+        let answer = cx.elicit_raw(form).await?;
         Ok(text(format!(
             "{} {}",
             answer["action"], answer["content"]["name"]

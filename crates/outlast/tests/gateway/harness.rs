@@ -173,7 +173,7 @@ pub(crate) async fn served(
     resources: Resources,
 ) -> (Engine, Arc<McpServer>) {
     let prompts = Prompts::new().with(Prompt::new("greet", "says hello", |_| async move {
-        Ok(vec![outlast::prompts::user(outlast::content::text(
+        Ok(vec![outlast::prompts::user(outlast::content::text_block(
             "hello",
         ))])
     }));
@@ -218,7 +218,7 @@ pub(crate) fn tools(server: Server, gate: &Arc<Gate>) -> Tools {
         let gate = at.clone();
         async move {
             gate.run();
-            let answer = cx.elicit(form("Who?")).await?;
+            let answer = cx.elicit_raw(form("Who?")).await?;
             Ok(text(said(answer)))
         }
     });
@@ -227,16 +227,18 @@ pub(crate) fn tools(server: Server, gate: &Arc<Gate>) -> Tools {
         Ok(text(said(who.await?)))
     });
     let two = Tool::new("two", "asks two things at once", |_, cx| async move {
-        let (one, other) = tokio::join!(cx.elicit(form("One?")), cx.elicit(form("Two?")));
+        let (one, other) = tokio::join!(cx.elicit_raw(form("One?")), cx.elicit_raw(form("Two?")));
         Ok(text(format!("{} {}", said(one?), said(other?))))
     });
     let think = Tool::new("think", "asks a model", |_, cx| async move {
-        let thought = cx.sample(json!({ "messages": [], "maxTokens": 1 })).await;
+        let thought = cx
+            .sample_raw(json!({ "messages": [], "maxTokens": 1 }))
+            .await;
         Ok(text(thought.map_or_else(|error| error.to_string(), said)))
     });
     let late = Tool::new("late", "asks after a while", |_, cx| async move {
         tokio::time::sleep(Duration::from_secs(3)).await;
-        let answer = cx.elicit(form("Still there?")).await?;
+        let answer = cx.elicit_raw(form("Still there?")).await?;
         Ok(text(said(answer)))
     });
     let roots = Tool::new("roots", "asks for folders", |_, cx| async move {

@@ -135,7 +135,7 @@ fn tools(gate: &Arc<Semaphore>) -> Tools {
             "message": "Who?",
             "requestedSchema": { "type": "object", "properties": { "name": { "type": "string" } } },
         });
-        let response = cx.elicit(form).await?;
+        let response = cx.elicit_raw(form).await?;
         Ok(text(format!("Hello, {}!", response["content"]["name"])))
     });
     let at = gate.clone();
@@ -143,7 +143,7 @@ fn tools(gate: &Arc<Semaphore>) -> Tools {
         let gate = at.clone();
         async move {
             pass(&gate).await;
-            let response = cx.elicit(json!({ "message": "Who?", "requestedSchema": { "type": "object", "properties": {} } }));
+            let response = cx.elicit_raw(json!({ "message": "Who?", "requestedSchema": { "type": "object", "properties": {} } }));
             Ok(text(
                 response.await?["content"]["name"]
                     .as_str()

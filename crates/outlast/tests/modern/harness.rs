@@ -121,17 +121,17 @@ fn tools(gate: &Arc<Semaphore>, starts: &Arc<AtomicUsize>) -> Tools {
         }
     });
     let ask = Tool::new("ask", "asks for a name", |_, cx| async move {
-        let response = cx.elicit(form("Who?")).await?;
+        let response = cx.elicit_raw(form("Who?")).await?;
         Ok(text(format!("Hello, {}!", response["content"]["name"])))
     });
     let two = Tool::new("two", "asks two things at once", |_, cx| async move {
-        let (one, other) = tokio::join!(cx.elicit(form("One?")), cx.elicit(form("Two?")));
+        let (one, other) = tokio::join!(cx.elicit_raw(form("One?")), cx.elicit_raw(form("Two?")));
         let (one, other) = (&one?["content"]["name"], &other?["content"]["name"]);
         Ok(text(format!("{one} {other}")))
     });
     let again = Tool::new("again", "asks twice", |_, cx| async move {
-        cx.elicit(form("First?")).await?;
-        cx.elicit(form("Second?")).await?;
+        cx.elicit_raw(form("First?")).await?;
+        cx.elicit_raw(form("Second?")).await?;
         Ok(text("asked"))
     });
     let broken = Tool::new("broken", "ends in an error", |_, _| async move {
@@ -170,7 +170,7 @@ fn tools(gate: &Arc<Semaphore>, starts: &Arc<AtomicUsize>) -> Tools {
                 let starts = starts.clone();
                 async move {
                     starts.fetch_add(1, Ordering::SeqCst);
-                    let response = cx.elicit(form("Who?")).await?;
+                    let response = cx.elicit_raw(form("Who?")).await?;
                     Ok(text(format!("Hello, {}!", response["content"]["name"])))
                 }
             }
@@ -180,7 +180,8 @@ fn tools(gate: &Arc<Semaphore>, starts: &Arc<AtomicUsize>) -> Tools {
             .task(TaskSupport::Required)
             .task_policy(TaskPolicy::AfterInput),
         Tool::new("model", "needs a model", |_, cx| async move {
-            cx.sample(json!({ "messages": [], "maxTokens": 1 })).await?;
+            cx.sample_raw(json!({ "messages": [], "maxTokens": 1 }))
+                .await?;
             Ok(text("done"))
         })
         .needs([InputKind::Sample]),

@@ -143,7 +143,7 @@ pub(crate) fn samples() -> Tools {
             "message": "Who?",
             "requestedSchema": { "type": "object", "properties": { "name": { "type": "string" } } },
         });
-        let response = cx.elicit(form).await?;
+        let response = cx.elicit_raw(form).await?;
         Ok(text(format!(
             "{}: {}",
             response["action"], response["content"]["name"]
@@ -154,7 +154,7 @@ pub(crate) fn samples() -> Tools {
         "asks the model and for roots",
         |_, cx| async move {
             let message = json!({ "role": "user", "content": { "type": "text", "text": "Hi" } });
-            let received = cx.sample(json!({ "messages": [message], "maxTokens": 10 }));
+            let received = cx.sample_raw(json!({ "messages": [message], "maxTokens": 10 }));
             let (received, roots) = tokio::join!(received, cx.roots());
             Ok(text(format!("{} {}", received?["model"], roots?["roots"])))
         },

@@ -15,3 +15,4 @@ mod receiver;
 mod resources;
 mod seeds;
 mod tasks;
+mod typed_input;

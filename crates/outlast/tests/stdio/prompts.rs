@@ -10,8 +10,8 @@ fn prompts() -> Prompts {
     let greet = Prompt::new("greet", "greets", |args| async move {
         let name = args.text("name")?;
         Ok(vec![
-            user(content::text(format!("Greet {name}."))),
-            assistant(content::text("Hello!")),
+            user(content::text_block(format!("Greet {name}."))),
+            assistant(content::text_block("Hello!")),
         ])
     });
     let greet = greet
@@ -160,8 +160,8 @@ async fn a_prompt_can_send_an_input_request() {
             "message": "To whom?",
             "requestedSchema": { "type": "object", "properties": { "name": { "type": "string" } } },
         });
-        let response = cx.elicit(form).await?;
-        Ok(vec![user(content::text(format!(
+        let response = cx.elicit_raw(form).await?;
+        Ok(vec![user(content::text_block(format!(
             "Dear {}",
             response["content"]["name"]
         )))])

@@ -254,8 +254,8 @@ async fn input_requests_match_the_declared_capabilities() {
             "messages": [message], "maxTokens": 10, "tools": [{ "name": "t", "inputSchema": { "type": "object" } }],
         });
         let response = match args.text("way")? {
-            "url" => cx.elicit(url).await?,
-            _ => cx.sample(tools).await?,
+            "url" => cx.elicit_raw(url).await?,
+            _ => cx.sample_raw(tools).await?,
         };
         Ok(text(response["action"].as_str().unwrap_or_default()))
     });
