@@ -36,6 +36,9 @@ pub(crate) enum Failure {
         "no gateway runs on {0}\n  next: start one with `outlast serve`; `outlast stdio` starts one when its host needs it"
     )]
     NoGateway(String),
+    /// The gateway does not do what `outlast tasks` asks for; the text has the next step.
+    #[error("{0}")]
+    RefusedByGateway(String),
     #[error(
         "task {0} has already ended ({1}), so it cannot be cancelled\n  next: `outlast tasks result` prints its outcome"
     )]
@@ -215,6 +218,7 @@ impl Failure {
             | Self::Io(_)
             | Self::NothingAsked(..)
             | Self::NoGateway(_)
+            | Self::RefusedByGateway(_)
             | Self::HasEnded(..) => FAILED,
             Self::NothingCame(_) | Self::OutOfReach { .. } | Self::ConnectError(_) => SERVER,
             Self::Usage(_) => USAGE,

@@ -7,6 +7,7 @@ mod logs;
 mod relay;
 mod serve;
 mod store;
+mod task_filter;
 mod tasks;
 
 use std::net::SocketAddr;
@@ -25,7 +26,9 @@ pub(crate) use logs::{Format, Logs};
 pub(crate) use relay::{Background, Stdio};
 pub(crate) use serve::Serve;
 pub(crate) use store::{Backup, Store, StoreCommand};
-pub(crate) use tasks::{AnswerArgs, List, TaskArgs, TaskSource, Tasks, TasksCommand, Watch};
+pub(crate) use tasks::{
+    AnswerArgs, Delete, List, Rerun, TaskArgs, TaskSource, Tasks, TasksCommand, Watch,
+};
 
 /// MCP tasks that outlast the connection, the process and the machine.
 #[derive(Debug, Parser)]
@@ -65,7 +68,7 @@ pub(crate) enum Command {
     Call(Call),
     /// List the tools of a server, with their arguments and task support.
     Tools(Tools),
-    /// List, show, watch, cancel and answer tasks, in a store or at a server.
+    /// List, show, watch, cancel, answer, run again and delete tasks, in a store or at a server.
     Tasks(Tasks),
     /// Copy a store, even while a gateway uses it.
     Store(Store),

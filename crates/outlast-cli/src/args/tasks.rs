@@ -4,6 +4,8 @@ use clap::{Parser, Subcommand};
 use outlast::engine::Owner;
 use outlast::store::StoreUrl;
 
+use super::gateway::GatewayStore;
+use super::task_filter::TaskFilter;
 use super::{InputArgs, ServerArgs, whole_number};
 
 #[derive(Debug, Parser)]
@@ -27,6 +29,11 @@ pub(crate) enum TasksCommand {
     Cancel(TaskArgs),
     /// Answer the input requests of a task at a server.
     Answer(AnswerArgs),
+    /// Run the request of an ended task again, as a new task of the same owner, at the running
+    /// gateway.
+    Rerun(Rerun),
+    /// Delete ended tasks and their results before their TTL ends, at the running gateway.
+    Delete(Delete),
 }
 
 #[derive(Debug, Parser)]
@@ -36,9 +43,32 @@ pub(crate) struct List {
     pub(crate) target: Option<String>,
     #[command(flatten)]
     pub(crate) at: TaskSource,
+    #[command(flatten)]
+    pub(crate) filter: TaskFilter,
     /// How many tasks to list at most.
     #[arg(long, default_value_t = 50, value_name = "N", value_parser = whole_number::<usize>)]
     pub(crate) limit: usize,
+}
+
+#[derive(Debug, Parser)]
+pub(crate) struct Rerun {
+    /// The id of the task, whole or shortened.
+    #[arg(value_name = "ID")]
+    pub(crate) id: String,
+    #[command(flatten)]
+    pub(crate) at: GatewayStore,
+    /// Also if the tool does not declare that it only reads or is idempotent.
+    #[arg(long)]
+    pub(crate) yes: bool,
+}
+
+#[derive(Debug, Parser)]
+pub(crate) struct Delete {
+    /// The ids of the tasks, whole or shortened.
+    #[arg(value_name = "ID", required = true)]
+    pub(crate) ids: Vec<String>,
+    #[command(flatten)]
+    pub(crate) at: GatewayStore,
 }
 
 #[derive(Debug, Parser)]

@@ -1,6 +1,6 @@
 //! The tasks that were running when the previous process ended, and how each was recovered.
 
-use outlast::engine::store::Snapshot;
+use outlast::engine::store::{Filter, Snapshot, Status};
 use outlast::engine::{Clock, Engine, Scope, SystemClock, Task};
 use outlast::store::StoreUrl;
 use outlast::store::sqlite::SqliteReader;
@@ -20,8 +20,14 @@ pub(super) fn find(url: &StoreUrl) -> Result<Vec<Task>, Failure> {
         return Ok(Vec::new());
     };
     let now = SystemClock.now();
-    let mut tasks = reader.newest(&Scope::AnyTask, MAX_TASKS_READ)?;
-    tasks.retain(|task| task.state.ending().is_none() && !task.is_expired(now));
+    let open = Filter {
+        statuses: [Status::Working, Status::InputRequired]
+            .into_iter()
+            .collect(),
+        ..Filter::default()
+    };
+    let mut tasks = reader.search(&open, MAX_TASKS_READ)?;
+    tasks.retain(|task| !task.is_expired(now));
     tasks.reverse();
     Ok(tasks)
 }

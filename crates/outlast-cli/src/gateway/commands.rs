@@ -32,6 +32,15 @@ fn running(store: &StoreUrl) -> Result<Option<Status>, Failure> {
     Ok(control::status(&socket::path(store)?)?)
 }
 
+/// Sends one request to the gateway on `store`.
+pub(crate) fn ask(store: &StoreUrl, request: &FirstLine) -> Result<Reply, Failure> {
+    match control::open(&socket::path(store)?, request) {
+        Ok((_, reply)) => Ok(reply),
+        Err(error) if control::is_absent(&error) => Err(absent(store)),
+        Err(error) => Err(error.into()),
+    }
+}
+
 fn absent(store: &StoreUrl) -> Failure {
     Failure::NoGateway(dirs::store_argument(store))
 }

@@ -19,6 +19,14 @@ pub(crate) enum FirstLine {
     Server(ServerRequest),
     /// MCP with all tasks and no server.
     Tasks,
+    /// Runs the request of an ended task again.
+    Rerun {
+        id: String,
+        /// Also if the tool may have its effect twice.
+        yes: bool,
+    },
+    /// Deletes an ended task.
+    Delete { id: String },
     /// Returns a [`Status`].
     Status,
     /// Stops the gateway. The connection ends with its process.
@@ -50,6 +58,12 @@ pub(crate) enum Reply {
     },
     /// The gateway refuses the connection, for this reason.
     Refused(String),
+    /// The gateway has no such task.
+    NoTask,
+    /// The id of a new task.
+    Created(String),
+    /// The task is deleted.
+    Deleted,
     Status(Status),
     /// The gateway is stopping.
     Stopping(Status),

@@ -19,6 +19,7 @@ use super::control::{self, FirstLine, Kind, Reply, Status};
 use super::servers::Servers;
 use super::socket;
 use super::task_backend::TaskBackend;
+use super::task_changes;
 use crate::exit::Failure;
 
 /// The facts for [`Status`] that do not change.
@@ -138,6 +139,14 @@ impl LocalServer {
             FirstLine::Tasks => {
                 let _window = self.window();
                 self.mcp(self.tasks.clone(), read, write).await
+            }
+            FirstLine::Rerun { id, yes } => {
+                let done = task_changes::rerun(&self.engine, &id, yes).await;
+                reply(&mut write, &done).await
+            }
+            FirstLine::Delete { id } => {
+                let done = task_changes::delete(&self.engine, &id).await;
+                reply(&mut write, &done).await
             }
             FirstLine::Status => reply(&mut write, &Reply::Status(self.status())).await,
             FirstLine::Stop { unless_busy } => {

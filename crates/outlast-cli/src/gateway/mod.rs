@@ -10,6 +10,7 @@
 //! | `start` | only one gateway starts on a store; `outlast serve` replaces one in the background |
 //! | `background` | the gateway that `outlast stdio` starts |
 //! | `task_backend` | tasks without their servers, for `outlast tasks` |
+//! | `task_changes` | `outlast tasks rerun` and `delete` |
 //! | `commands` | `outlast gateway status`, `stop`, `logs` and `token` |
 //! | `token` | the local token, for commands that call the gateway |
 
@@ -23,10 +24,11 @@ mod servers;
 pub(crate) mod socket;
 mod start;
 mod task_backend;
+mod task_changes;
 mod token;
 
 pub(crate) use background::run as background;
-pub(crate) use commands::run;
+pub(crate) use commands::{ask, run};
 pub(crate) use control::{FirstLine, Kind, Reply, ServerRequest, line, read as read_line};
 pub(crate) use local::{GatewayInfo, LocalServer};
 pub(crate) use start::{open_when_free, take_over};

@@ -1,6 +1,7 @@
 //! `outlast tasks`: at a server, or in a store. A store is only read, also while another process
 //! uses it.
 
+mod at_running_gateway;
 mod remote;
 mod shape;
 mod stored;
@@ -31,6 +32,9 @@ pub(crate) async fn run(tasks: Tasks) -> Result<(), Failure> {
         }
         TasksCommand::List(list) => {
             match resolve_server(&list.at, list.target.iter().cloned().collect())? {
+                (Some(_), _) if list.filter.is_given() => Err(Failure::Usage(
+                    "--status, --tool, --server, --since and --text search a store, not a server\n  next: leave them out, or leave out TARGET".into(),
+                )),
                 (Some(server), _) => remote::list(server, list.limit, list.at.json).await,
                 (None, _) => stored::list(&list),
             }
@@ -53,6 +57,8 @@ pub(crate) async fn run(tasks: Tasks) -> Result<(), Failure> {
             (None, id) => Err(needs_target("cancel", &id)),
         },
         TasksCommand::Answer(answer) => run_answer(answer).await,
+        TasksCommand::Rerun(rerun) => at_running_gateway::rerun(&rerun),
+        TasksCommand::Delete(delete) => at_running_gateway::delete(&delete),
     }
 }
 

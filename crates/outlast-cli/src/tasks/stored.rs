@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use outlast::engine::store::Filter;
 use outlast::engine::{Clock, Ending, Outcome, Scope, SystemClock, Task, TaskId};
 use outlast::store::StoreUrl;
 use outlast::store::sqlite::SqliteReader;
@@ -20,12 +21,19 @@ use crate::terminal::{self, say};
 
 pub(super) fn list(list: &List) -> Result<(), Failure> {
     let (tasks, is_open) = match open(&list.at)? {
-        Some(reader) => (newest(&reader, &list.at, list.limit)?, is_open(&reader)?),
+        Some(reader) => {
+            let filter = list.filter.of(list.at.owner.clone(), SystemClock.now());
+            (unexpired(&reader, &filter, list.limit)?, is_open(&reader)?)
+        }
         None => (Vec::new(), false),
     };
     if list.at.json {
         let tasks: serde_json::Value = tasks.iter().map(|task| shape::one(task, is_open)).collect();
         terminal::out_json(&tasks.to_string());
+        return Ok(());
+    }
+    if tasks.is_empty() && (list.filter.is_given() || list.at.owner.is_some()) {
+        say!("no task in this store matches; `outlast tasks list` lists all");
         return Ok(());
     }
     if tasks.is_empty() {
@@ -97,7 +105,11 @@ pub(super) async fn watch(at: &TaskSource, id: Option<&str>) -> Result<(), Failu
                 (Some(reader), vec![task])
             }
             (None, Some(reader)) => {
-                let tasks = newest(&reader, at, MAX_WATCHED_TASKS)?;
+                let all = Filter {
+                    owner: at.owner.clone(),
+                    ..Filter::default()
+                };
+                let tasks = unexpired(&reader, &all, MAX_WATCHED_TASKS)?;
                 (Some(reader), tasks)
             }
             (None, None) => (None, Vec::new()),
@@ -125,9 +137,10 @@ pub(super) async fn watch(at: &TaskSource, id: Option<&str>) -> Result<(), Failu
     }
 }
 
-fn newest(reader: &SqliteReader, at: &TaskSource, limit: usize) -> Result<Vec<Task>, Failure> {
+/// The newest tasks that match and have not expired.
+fn unexpired(reader: &SqliteReader, filter: &Filter, limit: usize) -> Result<Vec<Task>, Failure> {
     let now = SystemClock.now();
-    let mut tasks = reader.newest(&scope(at), limit)?;
+    let mut tasks = reader.search(filter, limit)?;
     tasks.retain(|task| !task.is_expired(now));
     Ok(tasks)
 }
@@ -138,11 +151,15 @@ fn open(at: &TaskSource) -> Result<Option<SqliteReader>, Failure> {
         Some(url) => url.clone(),
         None => dirs::default_store()?,
     };
+    match (open_url(&url)?, &at.store) {
+        (None, Some(StoreUrl::Sqlite(path))) => Err(Failure::NoStore(path.clone())),
+        (reader, _) => Ok(reader),
+    }
+}
+
+fn open_url(url: &StoreUrl) -> Result<Option<SqliteReader>, Failure> {
     match url {
-        StoreUrl::Sqlite(path) => match SqliteReader::open(&path)? {
-            None if at.store.is_some() => Err(Failure::NoStore(path)),
-            reader => Ok(reader),
-        },
+        StoreUrl::Sqlite(path) => Ok(SqliteReader::open(path)?),
         StoreUrl::Memory => Err(Failure::Usage(
             "a store in memory can be read only by the process that has it\n  next: name a file with --store sqlite:PATH".into(),
         )),
@@ -160,11 +177,20 @@ fn find(at: &TaskSource, id: &str) -> Result<(SqliteReader, Task), Failure> {
     let reader = open(at)?.ok_or_else(missing)?;
     let whole = match id.parse() {
         Ok(whole) => whole,
-        Err(_) => by_beginning(&reader, at, id)?,
+        Err(_) => by_beginning(&reader, &scope(at), id)?,
     };
     let found = reader.task(&scope(at), whole)?;
     let task = found.filter(|task| !task.is_expired(SystemClock.now()));
     Ok((reader, task.ok_or_else(missing)?))
+}
+
+/// The whole id of a task of any owner in `store`.
+pub(super) fn whole_id(store: &StoreUrl, id: &str) -> Result<TaskId, Failure> {
+    if let Ok(whole) = id.parse() {
+        return Ok(whole);
+    }
+    let at = open_url(store)?.ok_or_else(|| Failure::NoTask(id.to_owned()))?;
+    by_beginning(&at, &Scope::AnyTask, id)
 }
 
 /// Expands a prefix to the full id of a task in the default store of the gateway, of any owner.
@@ -186,8 +212,8 @@ pub(super) fn whole_id_at_gateway(id: &str) -> Result<String, Failure> {
     }
 }
 
-fn by_beginning(reader: &SqliteReader, at: &TaskSource, id: &str) -> Result<TaskId, Failure> {
-    let matching = reader.ids(&scope(at), &id.to_lowercase(), MAX_NAMED_TASKS)?;
+fn by_beginning(reader: &SqliteReader, scope: &Scope, id: &str) -> Result<TaskId, Failure> {
+    let matching = reader.ids(scope, &id.to_lowercase(), MAX_NAMED_TASKS)?;
     match &matching[..] {
         [] => Err(Failure::NoTask(id.to_owned())),
         [only] => Ok(*only),

@@ -87,6 +87,66 @@ fn the_gateway_finds_tasks_of_every_owner_by_shortened_ids() {
 }
 
 #[test]
+fn ended_tasks_of_any_owner_are_found_run_again_and_deleted() {
+    let folder = TempDir::new().expect("a folder");
+    let home = folder.path();
+    let serving = Serving::start(home);
+    let ids = |words: &[&str]| {
+        let words = [&["tasks", "list", "--json"], words].concat();
+        let list: Value = serde_json::from_str(&stdout_of(home, &words)).expect("JSON");
+        let ids = list.as_array().expect("a list").iter();
+        ids.map(|task| task["taskId"].as_str().expect("an id").to_owned())
+            .collect::<Vec<_>>()
+    };
+    let call = ["call", "--as", "v1", &serving.url, "--task", "wait"];
+    stdout_of(home, &[&call[..], &["ms=1"]].concat());
+    let [ended] = &ids(&[])[..] else {
+        panic!("one task")
+    };
+    let open = stdout_of(home, &[&call[..], &["ms=3600000", "--detach"]].concat());
+    for (words, expected) in [
+        (&["--status", "completed,failed"][..], ended),
+        (&["--status", "working", "--tool", "wait"], &open),
+        (&["--since", "1h", "--text", &open[..9]], &open),
+    ] {
+        assert_eq!(ids(words), std::slice::from_ref(expected), "{words:?}");
+    }
+    assert!(ids(&["--server", "another"]).is_empty());
+    assert!(ids(&["--since", "2100-01-01T00:00:00Z"]).is_empty());
+
+    // The tool `wait` does not declare that it only reads.
+    let refused = run(home, &["tasks", "rerun", &ended[..9]]);
+    let why = text(&refused.stderr);
+    assert_eq!(refused.status.code(), Some(1), "{why}");
+    assert!(
+        why.contains("effect twice") && why.contains("--yes"),
+        "{why}"
+    );
+    let again = stdout_of(home, &["tasks", "rerun", &ended[..9], "--yes"]);
+    assert_ne!(&again, ended);
+    stdout_of(home, &["tasks", "result", &serving.url, &again]);
+
+    // A task that has not ended stays, and does not keep the others.
+    let mixed = run(home, &["tasks", "delete", &open, ended]);
+    let why = text(&mixed.stderr);
+    assert_eq!(mixed.status.code(), Some(1), "{why}");
+    assert!(
+        why.contains("has not ended") && why.contains("next:"),
+        "{why}"
+    );
+    assert_eq!(ids(&[]), [again.clone(), open.clone()]);
+    let missing = run(home, &["tasks", "delete", ended]);
+    assert_eq!(missing.status.code(), Some(3), "{}", text(&missing.stderr));
+    assert_eq!(run(home, &["tasks", "rerun", ended]).status.code(), Some(3));
+
+    stdout_of(home, &["tasks", "cancel", &open]);
+    stdout_of(home, &["gateway", "stop"]);
+    let stopped = run(home, &["tasks", "delete", &again]);
+    let why = text(&stopped.stderr);
+    assert!(why.contains("no gateway runs on"), "{why}");
+}
+
+#[test]
 fn the_second_signal_ends_serve_at_once() {
     let folder = TempDir::new().expect("a folder");
     let home = folder.path();

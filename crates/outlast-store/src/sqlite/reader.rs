@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use outlast_engine::index::Index;
-use outlast_engine::store::{Position, Snapshot};
+use outlast_engine::store::{Filter, Position};
 use outlast_engine::{Scope, StoreError, Task, TaskId};
 use outlast_wire::Raw;
 use rusqlite::Connection;
@@ -77,31 +77,20 @@ impl SqliteReader {
         Ok(rows.collect::<Result<_, _>>()?)
     }
 
-    /// Up to `limit` tasks in `scope`, newest first.
-    pub fn newest(&self, scope: &Scope, limit: usize) -> Result<Vec<Task>, StoreError> {
-        match scope {
-            Scope::OwnedBy(owner) => {
-                let page = self.index.page(owner, None::<Position>, limit);
-                let ids = page.tasks.iter().map(Snapshot::id);
-                ids.filter_map(|id| self.task(scope, id).transpose())
-                    .collect()
+    /// Up to `limit` tasks that match `filter`, newest first.
+    pub fn search(&self, filter: &Filter, limit: usize) -> Result<Vec<Task>, StoreError> {
+        let (mut tasks, mut after) = (Vec::new(), None);
+        while tasks.len() < limit {
+            let page = self.index.search(filter, after, limit - tasks.len());
+            for found in &page.tasks {
+                tasks.extend(self.task(&Scope::AnyTask, found.id())?);
             }
-            Scope::AnyTask => self.newest_of_all(limit).map_err(|fault| fault.error()),
+            after = page.next;
+            if after.is_none() {
+                break;
+            }
         }
-    }
-
-    /// Scans the whole file, because there is no index over all owners.
-    fn newest_of_all(&self, limit: usize) -> Result<Vec<Task>, FileFault> {
-        let newest = "SELECT row FROM opened ORDER BY row & ?1 DESC LIMIT ?2";
-        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-        let mut statement = self.connection.prepare(newest)?;
-        let rows = statement.query_map([LAST_POSITION.cast_signed(), limit], |row| row.get(0))?;
-        let rows = rows.collect::<Result<Vec<i64>, _>>()?;
-        let tasks = rows
-            .into_iter()
-            .map(|row| scan::load(&self.connection, RowId(row)));
-        let tasks = tasks.collect::<Result<Vec<_>, _>>().map_err(body::fault)?;
-        Ok(tasks.into_iter().flatten().collect())
+        Ok(tasks)
     }
 
     /// A task in `scope`.

@@ -4,6 +4,7 @@ use std::process::Command;
 use std::sync::Arc;
 
 use outlast_engine::laws::fixtures;
+use outlast_engine::store::{Filter, Status};
 use outlast_engine::{Owner, Scope, Store};
 use outlast_store::sqlite::SqliteReader;
 
@@ -23,10 +24,21 @@ async fn a_reader_changes_nothing_and_needs_no_lock() {
         }
     }
     let reader = SqliteReader::open(folder.path()).unwrap().unwrap();
-    let tasks = reader.newest(&Scope::OwnedBy(fixtures::ada()), 5).unwrap();
+    let of_ada = Filter {
+        owner: Some(fixtures::ada()),
+        ..Filter::default()
+    };
+    let tasks = reader.search(&of_ada, 5).unwrap();
     assert_eq!(tasks.len(), 5);
-    assert_eq!(reader.newest(&Scope::AnyTask, 5).unwrap(), tasks);
-    assert_eq!(reader.newest(&Scope::AnyTask, 100).unwrap().len(), 8);
+    assert_eq!(reader.search(&Filter::default(), 5).unwrap(), tasks);
+    assert_eq!(reader.search(&Filter::default(), 100).unwrap().len(), 8);
+    let completed = Filter {
+        statuses: [Status::Completed].into_iter().collect(),
+        ..Filter::default()
+    };
+    let newest_completed = reader.search(&Filter::default(), 8).unwrap().split_off(4);
+    assert_eq!(reader.search(&completed, 3).unwrap(), newest_completed[..3]);
+    assert_eq!(reader.search(&completed, 9).unwrap().len(), 4);
     let stranger = Scope::OwnedBy(Owner::principal("eve"));
     assert!(reader.task(&stranger, tasks[4].id).unwrap().is_none());
     let scope = Scope::OwnedBy(fixtures::ada());
@@ -42,7 +54,7 @@ async fn a_reader_finds_ids_by_their_beginning() {
     }
     let reader = SqliteReader::open(folder.path()).unwrap().unwrap();
     let scope = Scope::OwnedBy(fixtures::ada());
-    let tasks = reader.newest(&scope, 3).unwrap();
+    let tasks = reader.search(&Filter::default(), 3).unwrap();
     let newest_first: Vec<_> = tasks.iter().map(|task| task.id).collect();
     assert_eq!(reader.ids(&scope, "", 9).unwrap(), newest_first);
     let whole = newest_first[1].to_string();

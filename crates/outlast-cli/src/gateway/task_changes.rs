@@ -1,0 +1,56 @@
+//! Changes that the user of the local socket makes to tasks of any owner.
+
+use outlast::engine::{Engine, EngineError, RetryClass, Scope, TaskId};
+
+use super::control::Reply;
+
+/// Runs the request of an ended task again. Without `yes` the tool must declare that a repetition
+/// has no further effect.
+pub(super) async fn rerun(engine: &Engine, id: &str, yes: bool) -> Reply {
+    let Ok(task) = id.parse::<TaskId>() else {
+        return Reply::NoTask;
+    };
+    let known = match engine.load(&Scope::AnyTask, task).await {
+        Ok(known) => known,
+        Err(error) => return refused(&error, id),
+    };
+    if known.origin.retry == RetryClass::Never && !yes {
+        let tool = known.origin.tool.as_deref().unwrap_or("this request");
+        return Reply::Refused(format!(
+            "{tool} may have its effect twice: it does not declare that it only reads or is idempotent\n  next: `outlast tasks rerun {id} --yes`"
+        ));
+    }
+    match engine.rerun(&Scope::AnyTask, task).await {
+        Ok(Some(new)) => Reply::Created(new.id.to_string()),
+        Ok(None) => not_ended(id),
+        Err(error) => refused(&error, id),
+    }
+}
+
+/// Deletes an ended task.
+pub(super) async fn delete(engine: &Engine, id: &str) -> Reply {
+    let Ok(task) = id.parse::<TaskId>() else {
+        return Reply::NoTask;
+    };
+    match engine.delete_ended(&Scope::AnyTask, task).await {
+        Ok(true) => Reply::Deleted,
+        Ok(false) => not_ended(id),
+        Err(error) => refused(&error, id),
+    }
+}
+
+fn not_ended(id: &str) -> Reply {
+    Reply::Refused(format!(
+        "task {id} has not ended\n  next: `outlast tasks cancel {id}`, or wait for its end"
+    ))
+}
+
+fn refused(error: &EngineError, id: &str) -> Reply {
+    match error {
+        EngineError::NotFound | EngineError::Expired => Reply::NoTask,
+        EngineError::NoRunner(server) => Reply::Refused(format!(
+            "the gateway does not have the server {server} of task {id}\n  next: start the gateway with this server"
+        )),
+        error => Reply::Refused(format!("task {id}: {error}")),
+    }
+}

@@ -1,0 +1,63 @@
+//! Commands that change the tasks of any owner at the running gateway of a store.
+
+use outlast::engine::TaskId;
+
+use super::stored;
+use crate::args::{Delete, Rerun};
+use crate::dirs;
+use crate::exit::Failure;
+use crate::gateway::{self, FirstLine, Reply};
+use crate::terminal::{say, show};
+
+/// Runs the request of an ended task again and prints the id of the new task.
+pub(super) fn rerun(args: &Rerun) -> Result<(), Failure> {
+    let store = args.at.store.clone().map_or_else(dirs::gateway_store, Ok)?;
+    let id = stored::whole_id(&store, &args.id)?.to_string();
+    let request = FirstLine::Rerun {
+        id: id.clone(),
+        yes: args.yes,
+    };
+    match gateway::ask(&store, &request)? {
+        Reply::Created(task) => {
+            show!("{task}");
+            say!("  next: `outlast tasks watch {task}`");
+            Ok(())
+        }
+        reply => Err(unexpected(reply, &id)),
+    }
+}
+
+/// Deletes ended tasks. A task that cannot be deleted does not keep the others.
+pub(super) fn delete(args: &Delete) -> Result<(), Failure> {
+    let store = args.at.store.clone().map_or_else(dirs::gateway_store, Ok)?;
+    let ids: Vec<TaskId> = args
+        .ids
+        .iter()
+        .map(|id| stored::whole_id(&store, id))
+        .collect::<Result<_, _>>()?;
+    let mut first_failure = None;
+    for id in ids {
+        let id = id.to_string();
+        match gateway::ask(&store, &FirstLine::Delete { id: id.clone() })? {
+            Reply::Deleted => say!("deleted {id}"),
+            reply => {
+                let failure = unexpected(reply, &id);
+                match first_failure {
+                    None => first_failure = Some(failure),
+                    Some(_) => failure.print(),
+                }
+            }
+        }
+    }
+    first_failure.map_or(Ok(()), Err)
+}
+
+fn unexpected(reply: Reply, id: &str) -> Failure {
+    match reply {
+        Reply::NoTask => Failure::NoTask(id.to_owned()),
+        Reply::Refused(why) => Failure::RefusedByGateway(why),
+        _ => Failure::RefusedByGateway(
+            "the gateway sent an unexpected reply\n  next: stop it, and start this version of outlast".into(),
+        ),
+    }
+}
