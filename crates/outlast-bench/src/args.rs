@@ -95,6 +95,6 @@ usage: outlast-bench http|gateway|store|bars [--quick] [--out FILE] [--folder FO
   --out         writes the table to this file, too
   --folder      makes its files there (default: the temporary folder)
   --program     the path of a program, for gateway: outlast, mcp-proxy (its interpreter), supergateway (its script)
-  --only        only this part: v1, v2, retained of http; calls, tasks of gateway;
+  --only        only this part: v1, v2, retained of http; calls, url, tasks of gateway;
                 lifecycles, retained of store; v1, v2, retained, store of bars
 ";

@@ -7,7 +7,7 @@ use tokio::runtime::Runtime;
 
 use crate::args::{Benchmark, Options};
 use crate::machine::{self, Watch};
-use crate::table::{First, Table};
+use crate::table::Table;
 use crate::{BenchResult, gateway, http, store};
 
 /// The environment of all measurements.
@@ -38,35 +38,27 @@ type Part = (
 
 /// Runs the selected parts and prints the table, with the load of the machine.
 pub(crate) fn run(benchmark: Benchmark, options: Options) -> BenchResult<()> {
-    let (first, parts): (First, &[Part]) = match benchmark {
-        Benchmark::Http => (
-            First::Ours,
-            &[
-                ("v1", http::v1),
-                ("v2", http::v2),
-                ("retained", http::retained),
-            ],
-        ),
-        Benchmark::Gateway => (
-            First::Peers,
-            &[("calls", gateway::calls), ("tasks", gateway::tasks)],
-        ),
-        Benchmark::Store => (
-            First::Ours,
-            &[
-                ("lifecycles", store::lifecycles),
-                ("retained", store::retained),
-            ],
-        ),
-        Benchmark::Bars => (
-            First::Ours,
-            &[
-                ("v1", http::v1_bars),
-                ("v2", http::v2_bars),
-                ("retained", http::retained),
-                ("store", store::retained),
-            ],
-        ),
+    let parts: &[Part] = match benchmark {
+        Benchmark::Http => &[
+            ("v1", http::v1),
+            ("v2", http::v2),
+            ("retained", http::retained),
+        ],
+        Benchmark::Gateway => &[
+            ("calls", gateway::calls),
+            ("url", gateway::calls_to_a_url),
+            ("tasks", gateway::tasks),
+        ],
+        Benchmark::Store => &[
+            ("lifecycles", store::lifecycles),
+            ("retained", store::retained),
+        ],
+        Benchmark::Bars => &[
+            ("v1", http::v1_bars),
+            ("v2", http::v2_bars),
+            ("retained", http::retained),
+            ("store", store::retained),
+        ],
     };
     machine::touch_memory();
     let environment = Environment {
@@ -79,7 +71,7 @@ pub(crate) fn run(benchmark: Benchmark, options: Options) -> BenchResult<()> {
             .tempdir_in(&options.folder)?,
         options,
     };
-    let mut table = Table::new(first);
+    let mut table = Table::default();
     for (name, part) in parts {
         if !environment.options.includes(name) {
             continue;

@@ -2,17 +2,10 @@
 
 use std::fmt;
 
+#[derive(Default)]
 pub(crate) struct Table {
-    first: First,
     rows: Vec<Row>,
     notes: Vec<String>,
-}
-
-/// Which column comes first.
-#[derive(Clone, Copy)]
-pub(crate) enum First {
-    Ours,
-    Peers,
 }
 
 pub(crate) struct Row {
@@ -31,22 +24,15 @@ pub(crate) enum Unit {
     Ratio,
     Bytes,
     Seconds,
+    Micros,
 }
 
 /// The maximum value, if there is a limit.
 pub(crate) type Bar = Option<f64>;
 
 impl Table {
-    pub(crate) fn new(first: First) -> Self {
-        Self {
-            first,
-            rows: Vec::new(),
-            notes: Vec::new(),
-        }
-    }
-
     pub(crate) fn row(&mut self, row: Row) {
-        eprintln!("{}", row.line(self.first));
+        eprintln!("{}", row.line());
         self.rows.push(row);
     }
 
@@ -59,11 +45,10 @@ impl Table {
 
 impl fmt::Display for Table {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (one, other) = self.first.order("ours", "limit or peer");
-        writeln!(f, "| figure | {one} | {other} | ratio | bar | met? |")?;
+        writeln!(f, "| figure | ours | limit or peer | ratio | bar | met? |")?;
         writeln!(f, "|---|---|---|---|---|---|")?;
         for row in &self.rows {
-            writeln!(f, "{}", row.line(self.first))?;
+            writeln!(f, "{}", row.line())?;
         }
         writeln!(f)?;
         for note in &self.notes {
@@ -73,17 +58,8 @@ impl fmt::Display for Table {
     }
 }
 
-impl First {
-    fn order<T>(self, ours: T, other: T) -> (T, T) {
-        match self {
-            Self::Ours => (ours, other),
-            Self::Peers => (other, ours),
-        }
-    }
-}
-
 impl Row {
-    fn line(&self, first: First) -> String {
+    fn line(&self) -> String {
         let Self {
             figure,
             ours,
@@ -98,8 +74,7 @@ impl Row {
             None => (String::new(), ""),
         };
         let value = unit.show(*value);
-        let (one, another) = first.order(ours, other);
-        format!("| {figure} | {one} | {another} | {value} | {bar} | {met} |")
+        format!("| {figure} | {ours} | {other} | {value} | {bar} | {met} |")
     }
 }
 
@@ -110,6 +85,7 @@ impl Unit {
             Self::Ratio => format!("{value:.2} ×"),
             Self::Bytes => format!("{value:.0} B"),
             Self::Seconds => format!("{value:.2} s"),
+            Self::Micros => micros(value),
         }
     }
 }
@@ -127,11 +103,40 @@ pub(crate) fn whole(value: f64) -> String {
     text
 }
 
+/// `1234.5` as `1,235 µs`.
+pub(crate) fn micros(value: f64) -> String {
+    format!("{} µs", whole(value))
+}
+
 /// `1000000` as `1 M`, `100000` as `100 k`.
 pub(crate) fn count(n: usize) -> String {
     match n {
         n if n >= 1_000_000 && n.is_multiple_of(1_000_000) => format!("{} M", n / 1_000_000),
         n if n >= 1_000 && n.is_multiple_of(1_000) => format!("{} k", n / 1_000),
         n => whole(n as f64),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_cells_of_a_row_are_in_the_order_of_the_headings() {
+        let mut table = Table::default();
+        table.row(Row {
+            figure: "a call".into(),
+            ours: "of ours".into(),
+            other: "of a peer".into(),
+            value: 170.4,
+            unit: Unit::Micros,
+            bar: Some(170.0),
+        });
+        let text = table.to_string();
+        let mut lines = text.lines();
+        let heading = "| figure | ours | limit or peer | ratio | bar | met? |";
+        assert_eq!(lines.next(), Some(heading));
+        let row = "| a call | of ours | of a peer | 170 µs | ≤ 170 µs | **no** |";
+        assert_eq!(lines.nth(1), Some(row));
     }
 }

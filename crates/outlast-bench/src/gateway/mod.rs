@@ -5,4 +5,4 @@ mod pipe;
 mod rows;
 mod sides;
 
-pub(crate) use rows::{calls, tasks};
+pub(crate) use rows::{calls, calls_to_a_url, tasks};

@@ -5,13 +5,14 @@
 //! same call made directly.
 
 use super::pipe::Pipe;
-use super::sides::Side;
+use super::sides::{Side, Upstream};
 use crate::BenchResult;
 use crate::environment::Environment;
 use crate::http::mcp_client::Generation;
-use crate::http::target::{Cost, Operation};
+use crate::http::serve::Server;
+use crate::http::target::{Cost, Operation, Target};
 use crate::rounds::Rounds;
-use crate::table::{Row, Table, Unit, whole};
+use crate::table::{Row, Table, Unit, micros, whole};
 
 /// Plain calls of clients without tasks, compared with the peers.
 pub(crate) fn calls(environment: &Environment, table: &mut Table) -> BenchResult<()> {
@@ -19,7 +20,7 @@ pub(crate) fn calls(environment: &Environment, table: &mut Table) -> BenchResult
         let [mcp_proxy, supergateway, ours] = [
             environment.mcp_proxy()?,
             environment.supergateway()?,
-            environment.ours(Generation::Plain)?,
+            environment.ours(Upstream::Child, Generation::Plain)?,
         ]
         .map(Side::Http);
         let direct = Side::Pipe(Pipe::start(sessions)?);
@@ -71,6 +72,47 @@ pub(crate) fn calls(environment: &Environment, table: &mut Table) -> BenchResult
     Ok(())
 }
 
+/// Plain calls through our gateway to an rmcp server at a URL, compared with the same calls made
+/// directly. The bars are absolute: no peer passes calls on to a URL.
+pub(crate) fn calls_to_a_url(environment: &Environment, table: &mut Table) -> BenchResult<()> {
+    for (sessions, processor_bar, latency_bar) in [(1, 170.0, Some(300.0)), (16, 80.0, None)] {
+        let direct = Target::start(&Server::HttpUpstream, Generation::Plain)?;
+        let ours = environment.ours(Upstream::Url(direct.url()), Generation::Plain)?;
+        let sides = [direct, ours].map(Side::Http);
+        let rounds = environment.gateway_rounds([Operation::Call; 2], sessions, sides)?;
+        let (direct, ours) = (0, 1);
+        let at = of(sessions);
+        let (processor, latency) = (
+            rounds.map(|cost| cost.processor),
+            rounds.map(|cost| cost.latency),
+        );
+        for (figure, added, other, bar) in [
+            (
+                format!("CPU added to a plain `tools/call` at a URL, {at}"),
+                processor.of(ours),
+                format!("rmcp takes {}", micros(processor.of(direct))),
+                Some(processor_bar),
+            ),
+            (
+                format!("median latency added to it, {at}"),
+                latency.above(direct).of(ours),
+                format!("a direct call takes {}", micros(latency.of(direct))),
+                latency_bar,
+            ),
+        ] {
+            table.row(Row {
+                figure,
+                ours: micros(added),
+                other,
+                value: added,
+                unit: Unit::Micros,
+                bar,
+            });
+        }
+    }
+    Ok(())
+}
+
 /// Tasks from creation to result, compared with plain calls.
 pub(crate) fn tasks(environment: &Environment, table: &mut Table) -> BenchResult<()> {
     for (generation, lifecycle) in [
@@ -80,8 +122,8 @@ pub(crate) fn tasks(environment: &Environment, table: &mut Table) -> BenchResult
         for sessions in SESSIONS {
             let sides = [
                 Side::Pipe(Pipe::start(sessions)?),
-                Side::Http(environment.ours(generation)?),
-                Side::Http(environment.ours(generation)?),
+                Side::Http(environment.ours(Upstream::Child, generation)?),
+                Side::Http(environment.ours(Upstream::Child, generation)?),
             ];
             let operations = [Operation::Call, Operation::Call, Operation::Lifecycle];
             let rounds = environment.gateway_rounds(operations, sessions, sides)?;
@@ -129,13 +171,6 @@ fn of(sessions: usize) -> String {
     match sessions {
         1 => "1 session".to_owned(),
         n => format!("{n} sessions"),
-    }
-}
-
-fn micros(value: f64) -> String {
-    match value {
-        v if v < 1_000.0 => format!("{v:.0} µs"),
-        v => format!("{} µs", whole(v)),
     }
 }
 

@@ -23,6 +23,14 @@ pub(super) enum Side {
     Http(Target),
 }
 
+/// The server behind our gateway.
+pub(super) enum Upstream {
+    /// A child process of the gateway, which costs little.
+    Child,
+    /// A server that listens at this URL.
+    Url(String),
+}
+
 impl Side {
     /// Runs every client for about `turn`.
     pub(super) fn turn(
@@ -70,12 +78,17 @@ impl Environment {
     }
 
     /// Our gateway with the setup of `outlast serve`: a bearer token, tasks in SQLite.
-    pub(super) fn ours(&self, generation: Generation) -> BenchResult<Target> {
-        let (program, args) = upstream()?;
-        let args: Vec<_> = args.iter().map(|word| word.to_string_lossy()).collect();
+    pub(super) fn ours(&self, behind: Upstream, generation: Generation) -> BenchResult<Target> {
         // Every call of `nothing` by a client with task support becomes a task immediately.
-        let tools = json!({ "nothing": { "task": "always" } });
-        let server = json!({ "command": program, "args": args, "outlast": { "tools": tools } });
+        let settings = json!({ "tools": { "nothing": { "task": "always" } } });
+        let server = match behind {
+            Upstream::Child => {
+                let (program, args) = upstream()?;
+                let args: Vec<_> = args.iter().map(|word| word.to_string_lossy()).collect();
+                json!({ "command": program, "args": args, "outlast": settings })
+            }
+            Upstream::Url(url) => json!({ "url": url, "outlast": settings }),
+        };
         // The load comes from one owner.
         let limits = json!({
             "requestsPerSecond": u32::MAX,

@@ -111,6 +111,11 @@ impl Target {
         self
     }
 
+    /// The URL of the server.
+    pub(crate) fn url(&self) -> String {
+        format!("http://{}/mcp", self.address)
+    }
+
     /// The process of the server.
     pub(crate) fn process(&self) -> u32 {
         self.child.id()

@@ -33,6 +33,8 @@ pub(crate) enum Server {
     Limit,
     /// The server behind gateways, on standard input and output.
     Upstream,
+    /// The server behind gateways at a URL: rmcp's with its default settings.
+    HttpUpstream,
 }
 
 impl Server {
@@ -45,6 +47,7 @@ impl Server {
             ["rmcp", retained] => Self::Rmcp(retained.parse()?),
             ["limit"] => Self::Limit,
             ["upstream"] => Self::Upstream,
+            ["http-upstream"] => Self::HttpUpstream,
             _ => return Err("no such server".into()),
         })
     }
@@ -59,6 +62,7 @@ impl Server {
             Self::Rmcp(retained) => vec!["rmcp".into(), retained.to_string()],
             Self::Limit => vec!["limit".into()],
             Self::Upstream => vec!["upstream".into()],
+            Self::HttpUpstream => vec!["http-upstream".into()],
         }
     }
 }
@@ -75,6 +79,7 @@ pub(crate) fn run(server: Server) -> BenchResult<()> {
             Server::Rmcp(retained) => rmcp::serve(retained).await,
             Server::Limit => limit::serve().await,
             Server::Upstream => upstream::serve(),
+            Server::HttpUpstream => rmcp::serve_default().await,
         }
     })
 }

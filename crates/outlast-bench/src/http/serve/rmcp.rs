@@ -1,5 +1,6 @@
-//! The peer: an rmcp 3.8 server with its V2 tasks, configured for speed: no sessions, JSON
-//! responses, no macros.
+//! The peer: an rmcp 3.8 server with its V2 tasks and without macros. As a peer of our server it is
+//! configured for speed: no sessions, JSON responses. Behind a gateway it has its default settings:
+//! sessions for legacy clients, and streams as responses.
 
 use std::sync::Arc;
 
@@ -7,7 +8,8 @@ use axum::Router;
 use rmcp::ErrorData;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, CreateTaskResult,
-    GetTaskParams, GetTaskResult, ServerCapabilities, ServerConfig,
+    GetTaskParams, GetTaskResult, JsonObject, ListToolsResult, PaginatedRequestParams,
+    ServerCapabilities, ServerConfig, Tool,
 };
 use rmcp::service::{RequestContext, RoleServer};
 use rmcp::task_manager::{TaskFuture, TaskManager, TaskOptions};
@@ -30,6 +32,19 @@ pub(super) async fn serve(retained: usize) -> BenchResult<()> {
     let config = StreamableHttpServerConfig::default()
         .with_legacy_session_mode(false)
         .with_json_response(true);
+    serve_with(peer, config).await
+}
+
+/// Serves with the default settings.
+pub(super) async fn serve_default() -> BenchResult<()> {
+    serve_with(
+        Peer(TaskManager::new()),
+        StreamableHttpServerConfig::default(),
+    )
+    .await
+}
+
+async fn serve_with(peer: Peer, config: StreamableHttpServerConfig) -> BenchResult<()> {
     let sessions = Arc::new(LocalSessionManager::default());
     let service = StreamableHttpService::new(move || Ok(peer.clone()), sessions, config);
     super::serve_router(Router::new().route_service("/mcp", service)).await
@@ -48,6 +63,20 @@ impl Peer {
 }
 
 impl rmcp::ServerHandler for Peer {
+    async fn list_tools(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListToolsResult, ErrorData> {
+        let schema = JsonObject::from_iter([("type".into(), "object".into())]);
+        let schema = Arc::new(schema);
+        let tool = |name| Tool::new(name, "returns immediately", schema.clone());
+        Ok(ListToolsResult::with_all_items(vec![
+            tool("plain"),
+            tool("nothing"),
+        ]))
+    }
+
     async fn call_tool(
         &self,
         request: CallToolRequestParams,
