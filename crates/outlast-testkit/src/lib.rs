@@ -4,6 +4,8 @@
 //! A development dependency and nothing else: no product code may use it.
 
 mod clock;
+#[cfg(unix)]
+mod command;
 pub mod death;
 mod example;
 mod faulty;
@@ -18,6 +20,8 @@ mod pty;
 mod until;
 
 pub use clock::SimClock;
+#[cfg(unix)]
+pub use command::{CommandOutput, RunningCommand, wait_for_end};
 pub use example::example;
 pub use faulty::{BeforeNotify, Faults, FaultyStore, Strike};
 pub use ids::CountingIds;

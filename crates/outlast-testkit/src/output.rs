@@ -76,10 +76,10 @@ impl OutputLines {
         self.find(text, |line| line.contains(text))
     }
 
-    /// All that was printed, once the output is closed.
-    pub fn finish(mut self) -> String {
+    /// Waits until the output is closed and returns all that was printed.
+    pub fn finish(&mut self) -> String {
         while self.next().is_some() {}
-        self.text
+        std::mem::take(&mut self.text)
     }
 }
 

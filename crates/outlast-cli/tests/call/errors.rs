@@ -2,10 +2,10 @@
 
 use std::net::TcpListener;
 
-use outlast_testkit::example;
+use outlast_testkit::{CommandOutput, RunningCommand, example};
 use tempfile::TempDir;
 
-use crate::harness::{CommandOutput, RunningCommand, outlast};
+use crate::harness::outlast;
 
 /// Runs `outlast` with `words` and its own home directory.
 fn run(words: &[&str]) -> CommandOutput {

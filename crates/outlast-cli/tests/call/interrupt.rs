@@ -1,7 +1,9 @@
 //! Ctrl-C while a call is followed: asks once whether to cancel or to detach. A detached task can
 //! be found again.
 
-use crate::harness::{RunningCommand, Server};
+use outlast_testkit::RunningCommand;
+
+use crate::harness::Server;
 
 /// Follows a task of `steps` steps that has started.
 fn following(server: &Server, options: &[&str], steps: &str) -> RunningCommand {

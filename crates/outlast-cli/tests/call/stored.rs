@@ -3,7 +3,9 @@
 
 use std::time::Duration;
 
-use crate::harness::{CommandOutput, Server};
+use outlast_testkit::CommandOutput;
+
+use crate::harness::Server;
 
 impl Server {
     /// Runs the same command for the task in the store and at the server.

@@ -4,12 +4,14 @@ use std::os::unix::fs::PermissionsExt;
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
-use outlast_testkit::{example, until};
+use outlast_testkit::{example, until, wait_for_end};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::host::{Host, Serving, outlast, run, status, stdout_of, text, wait_for_end};
+use crate::harness::{
+    Serving, echo, host_of, leave, outlast, run, start_host, status, stdout_of, text,
+};
 
 #[test]
 fn the_gateway_command_shows_stops_and_logs() {
@@ -23,7 +25,7 @@ fn the_gateway_command_shows_stops_and_logs() {
         "{why}"
     );
     assert_eq!(status(home), json!({ "running": false, "gateway": null }));
-    let host = Host::start(home);
+    let host = start_host(home);
     let shown = stdout_of(home, &["gateway", "status"]);
     for part in [
         "in the background",
@@ -33,7 +35,7 @@ fn the_gateway_command_shows_stops_and_logs() {
     ] {
         assert!(shown.contains(part), "{shown}");
     }
-    host.leave();
+    leave(host);
     stdout_of(home, &["gateway", "stop"]);
     assert_eq!(run(home, &["gateway", "stop"]).status.code(), Some(1));
     // The log of the last gateway still exists.
@@ -47,22 +49,26 @@ fn the_token_is_shown_once_and_its_file_is_private() {
     let home = folder.path();
     let none = run(home, &["gateway", "token"]);
     assert_eq!(none.status.code(), Some(2));
-    let first = Serving::start(home);
+    let mut first = Serving::start(home);
     let token = stdout_of(home, &["gateway", "token"]);
     assert!(token.starts_with("outlast_"), "{token}");
-    first.wait_for(&token);
+    first.stderr.until(&token);
     stdout_of(home, &["gateway", "stop"]);
     let file = home.join("outlast/tasks.db.token");
     std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o644)).expect("it is ours");
-    let second = Serving::start(home);
-    second.wait_for("`outlast gateway token` prints the TOKEN");
-    assert!(!second.stderr.try_iter().any(|line| line.contains(&token)));
+    let mut second = Serving::start(home);
+    second
+        .stderr
+        .until("`outlast gateway token` prints the TOKEN");
     let mode = std::fs::metadata(&file)
         .expect("a token")
         .permissions()
         .mode();
     assert_eq!(mode & 0o777, 0o600);
     assert_eq!(stdout_of(home, &["gateway", "token"]), token);
+    stdout_of(home, &["gateway", "stop"]);
+    let printed = second.stderr.finish();
+    assert!(!printed.contains(&token), "{printed}");
 }
 
 #[test]
@@ -161,7 +167,7 @@ fn the_second_signal_ends_serve_at_once() {
     ];
     stdout_of(home, &words);
     kill_process(serving.pid(), Signal::TERM).expect("it runs");
-    serving.wait_for("again stops at once");
+    serving.stderr.until("again stops at once");
     assert!(serving.child.try_wait().expect("a child").is_none());
     kill_process(serving.pid(), Signal::INT).expect("it runs");
     ends_soon(&mut serving.child);
@@ -245,9 +251,9 @@ fn an_adopted_file_starts_its_servers_through_the_relay() {
     command
         .env("XDG_DATA_HOME", home)
         .env("OUTLAST_BACKGROUND_IDLE_MS", "700");
-    let mut host = Host::from(command.current_dir(home));
-    host.echo("adopted");
-    host.leave();
+    let mut host = host_of(command.current_dir(home));
+    echo(&mut host, "adopted");
+    leave(host);
     stdout_of(home, &["adopt", "mcp.json", "--undo"]);
     assert_eq!(std::fs::read_to_string(&file).expect("a file"), original);
     assert!(!backup.exists());

@@ -5,16 +5,16 @@ use rustix::process::{Signal, kill_process};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::host::{Host, gateway_pid, kill_gateway, status, stdout_of};
+use crate::harness::{echo, gateway_pid, kill_gateway, leave, start_host, status, stdout_of};
 
 #[test]
 fn a_host_keeps_its_server_when_the_gateway_is_killed() {
     let folder = TempDir::new().expect("a folder");
     let home = folder.path();
-    let mut host = Host::start(home);
+    let mut host = start_host(home);
     // A task that has ended, one that may run again, and one that may not.
     let ended = host.task("wait", json!({ "ms": 1 }));
-    let result = host.ask("tasks/result", json!({ "taskId": ended }));
+    let result = host.call("tasks/result", json!({ "taskId": ended }));
     assert_eq!(result["result"]["content"][0]["text"], "waited", "{result}");
     let gate = home.join("gate");
     let again = host.task("read", json!({ "file": gate }));
@@ -27,43 +27,43 @@ fn a_host_keeps_its_server_when_the_gateway_is_killed() {
     until("all calls run", || status(home)["gateway"]["calls"] == 3);
     let before = kill_gateway(home);
     // The outcome of the call without a task is unknown. Its caller gets an error with its id.
-    let lost = host.answer(plain);
+    let lost = host.answer_to(plain);
     assert_eq!(lost["error"]["code"], -32603, "{lost}");
     let why = lost["error"]["message"].as_str().expect("a text");
     assert!(why.contains("outcome is unknown"), "{why}");
     assert_eq!(lost["error"]["data"]["outcome"], "unknown", "{lost}");
     // The wait for the task continues, and the call runs again at the same server.
     std::fs::write(&gate, "").expect("it is written");
-    let result = host.answer(waiting);
+    let result = host.answer_to(waiting);
     assert_eq!(result["result"]["content"][0]["text"], "read", "{result}");
-    let task = host.ask("tasks/get", json!({ "taskId": once }));
+    let task = host.call("tasks/get", json!({ "taskId": once }));
     assert_eq!(task["result"]["status"], "failed", "{task}");
-    let result = host.ask("tasks/result", json!({ "taskId": ended }));
+    let result = host.call("tasks/result", json!({ "taskId": ended }));
     assert_eq!(result["result"]["content"][0]["text"], "waited", "{result}");
-    host.echo("still here");
+    echo(&mut host, "still here");
     assert_ne!(gateway_pid(home), before);
     // The host received one response for each request, and no second result of `initialize`.
     assert!(
-        host.others
+        host.early()
             .iter()
             .all(|message| message.get("method").is_some()),
         "{:?}",
-        host.others
+        host.early()
     );
-    host.leave();
+    leave(host);
 }
 
 #[test]
 fn an_input_request_of_a_task_survives_the_gateway() {
     let folder = TempDir::new().expect("a folder");
     let home = folder.path();
-    let mut host = Host::start(home);
+    let mut host = start_host(home);
     let task = host.task("ask", json!({}));
     let waiting = host.send("tasks/result", json!({ "taskId": task }));
-    let question = host.question();
+    let question = host.asked();
     assert_eq!(question["method"], "elicitation/create", "{question}");
     kill_gateway(home);
-    let result = host.answer(waiting);
+    let result = host.answer_to(waiting);
     // It did not run again, because its tool does not allow that.
     assert!(
         result["error"]["message"]
@@ -72,28 +72,28 @@ fn an_input_request_of_a_task_survives_the_gateway() {
         "{result}"
     );
     let asked = host
-        .others
+        .early()
         .iter()
         .filter(|message| message["id"] == question["id"]);
-    assert_eq!(asked.count(), 0, "{:?}", host.others);
+    assert_eq!(asked.count(), 0, "{:?}", host.early());
     host.write(
         &json!({ "jsonrpc": "2.0", "id": question["id"], "result": { "action": "decline" } }),
     );
-    host.echo("still here");
-    host.leave();
+    echo(&mut host, "still here");
+    leave(host);
 }
 
 #[test]
 fn an_input_request_of_a_plain_call_is_cancelled_at_the_host() {
     let folder = TempDir::new().expect("a folder");
     let home = folder.path();
-    let mut host = Host::start(home);
+    let mut host = start_host(home);
     let call = host.send("tools/call", json!({ "name": "ask", "arguments": {} }));
-    let question = host.question();
+    let question = host.asked();
     kill_gateway(home);
-    let lost = host.answer(call);
+    let lost = host.answer_to(call);
     assert_eq!(lost["error"]["code"], -32603, "{lost}");
-    host.echo("still here");
+    echo(&mut host, "still here");
     let is_cancelled = |message: &Value| {
         message["method"] == "notifications/cancelled"
             && message["params"]["requestId"] == question["id"]
@@ -101,11 +101,11 @@ fn an_input_request_of_a_plain_call_is_cancelled_at_the_host() {
     let task_question =
         question["params"]["_meta"]["io.modelcontextprotocol/related-task"].is_object();
     assert!(
-        task_question || host.others.iter().any(is_cancelled),
+        task_question || host.early().iter().any(is_cancelled),
         "{:?}",
-        host.others
+        host.early()
     );
-    host.leave();
+    leave(host);
 }
 
 #[test]
@@ -113,7 +113,7 @@ fn a_gateway_that_stops_finishes_its_calls_and_loses_no_request() {
     let folder = TempDir::new().expect("a folder");
     let home = folder.path();
     let gate = home.join("gate");
-    let mut host = Host::start(home);
+    let mut host = start_host(home);
     let running = host.send(
         "tools/call",
         json!({ "name": "wait", "arguments": { "file": gate } }),
@@ -135,27 +135,27 @@ fn a_gateway_that_stops_finishes_its_calls_and_loses_no_request() {
         .collect();
     until("the gateway stops", || status(home)["running"] == false);
     std::fs::write(&gate, "").expect("it is written");
-    let result = host.answer(running);
+    let result = host.answer_to(running);
     assert_eq!(result["result"]["content"][0]["text"], "waited", "{result}");
     for (number, id) in requests.into_iter().enumerate() {
-        let stdout_of = host.answer(id);
+        let stdout_of = host.answer_to(id);
         let expected = format!("request {number}");
         assert_eq!(
             stdout_of["result"]["content"][0]["text"], expected,
             "{stdout_of}"
         );
     }
-    host.echo("after its end");
+    echo(&mut host, "after its end");
     assert_ne!(gateway_pid(home), before);
-    host.leave();
+    leave(host);
 }
 
 #[test]
 fn a_stopped_gateway_is_started_again_when_the_host_needs_it() {
     let folder = TempDir::new().expect("a folder");
     let home = folder.path();
-    let mut host = Host::start(home);
-    host.echo("one");
+    let mut host = start_host(home);
+    echo(&mut host, "one");
     let before = gateway_pid(home);
     let stopped = stdout_of(home, &["gateway", "stop"]);
     assert_eq!(
@@ -163,7 +163,7 @@ fn a_stopped_gateway_is_started_again_when_the_host_needs_it() {
         format!("stopped process {}", before.as_raw_nonzero())
     );
     assert_eq!(status(home)["running"], false);
-    host.echo("two");
+    echo(&mut host, "two");
     assert_ne!(gateway_pid(home), before);
-    host.leave();
+    leave(host);
 }

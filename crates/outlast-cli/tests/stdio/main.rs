@@ -1,7 +1,7 @@
 //! `outlast stdio` for a host: relays that start and end, and a gateway that stays.
 
 mod commands;
-mod host;
+mod harness;
 mod killed;
 mod races;
 mod together;
@@ -12,20 +12,20 @@ use outlast_testkit::{example, until};
 use serde_json::json;
 use tempfile::TempDir;
 
-use host::{Host, run, text};
+use harness::{host_of, leave, outlast, run, start_host, text};
 
 #[test]
 fn a_task_outlives_the_host_and_the_next_relay_gets_its_result() {
     // BR-CAN-8: the end of the host's pipe ends only the relay.
     let folder = TempDir::new().expect("a folder");
     let home = folder.path();
-    let mut one = Host::start(home);
-    let stdout_of = one.ask(
+    let mut one = start_host(home);
+    let stdout_of = one.call(
         "tools/call",
         json!({ "name": "echo", "arguments": { "say": "hi" } }),
     );
     assert_eq!(stdout_of["result"]["content"][0]["text"], "hi");
-    let task = one.ask(
+    let task = one.call(
         "tools/call",
         json!({ "name": "wait", "arguments": { "ms": 2_000 }, "task": {} }),
     );
@@ -39,7 +39,7 @@ fn a_task_outlives_the_host_and_the_next_relay_gets_its_result() {
         .permissions()
         .mode();
     assert_eq!(mode & 0o777, 0o600);
-    one.leave();
+    leave(one);
     // No relay is connected, but the gateway stays for the running call.
     let listed = run(home, &["tasks", "list"]);
     assert!(
@@ -47,10 +47,10 @@ fn a_task_outlives_the_host_and_the_next_relay_gets_its_result() {
         "{}",
         text(&listed.stderr)
     );
-    let mut other = Host::start(home);
-    let result = other.ask("tasks/result", json!({ "taskId": task }));
+    let mut other = start_host(home);
+    let result = other.call("tasks/result", json!({ "taskId": task }));
     assert_eq!(result["result"]["content"][0]["text"], "waited", "{result}");
-    let hung = other.ask(
+    let hung = other.call(
         "tools/call",
         json!({ "name": "wait", "arguments": { "ms": 3_600_000 }, "task": {} }),
     );
@@ -58,7 +58,7 @@ fn a_task_outlives_the_host_and_the_next_relay_gets_its_result() {
         .as_str()
         .expect("a task")
         .to_owned();
-    other.leave();
+    leave(other);
     let cancelled = run(home, &["tasks", "cancel", &hung]);
     assert!(cancelled.status.success(), "{}", text(&cancelled.stderr));
     // The log is readable by its owner only.
@@ -84,20 +84,20 @@ fn two_relays_share_one_gateway() {
     let home = folder.path();
     let starting = [(); 2].map(|()| {
         let home = home.to_owned();
-        std::thread::spawn(move || Host::start(&home))
+        std::thread::spawn(move || start_host(&home))
     });
     let [one, two] = starting.map(|host| host.join().expect("it starts"));
     let mut hosts = [one, two];
-    let task = hosts[0].ask(
+    let task = hosts[0].call(
         "tools/call",
         json!({ "name": "wait", "arguments": { "ms": 10 }, "task": {} }),
     );
     let task = json!({ "taskId": task["result"]["task"]["taskId"] });
-    let result = hosts[1].ask("tasks/result", task);
+    let result = hosts[1].call("tasks/result", task);
     assert_eq!(result["result"]["content"][0]["text"], "waited");
     let [one, two] = hosts;
-    one.leave();
-    two.leave();
+    leave(one);
+    leave(two);
     let socket = home.join("outlast/tasks.db.sock");
     until("the gateway has left", || !socket.exists());
 }
@@ -111,8 +111,9 @@ fn stdio_starts_a_server_of_a_file_and_refuses_a_url() {
     } });
     let file = folder.path().join("mcp.json");
     std::fs::write(&file, config.to_string()).expect("it is written");
-    let mut host = Host::with(folder.path(), &["--config", "mcp.json", "behind"]);
-    let stdout_of = host.ask(
+    let mut relay = outlast(folder.path());
+    let mut host = host_of(relay.args(["stdio", "--config", "mcp.json", "behind"]));
+    let stdout_of = host.call(
         "tools/call",
         json!({ "name": "echo", "arguments": { "say": "hi" } }),
     );
@@ -120,7 +121,7 @@ fn stdio_starts_a_server_of_a_file_and_refuses_a_url() {
         stdout_of["result"]["content"][0]["text"], "hi",
         "{stdout_of}"
     );
-    host.leave();
+    leave(host);
     for (words, why) in [
         (
             &["stdio", "--config", "mcp.json"][..],
@@ -155,15 +156,15 @@ fn unknown_settings_are_reported_to_the_host() {
 fn cancelling_an_ended_task_is_an_error() {
     let folder = TempDir::new().expect("a folder");
     let home = folder.path();
-    let mut host = Host::start(home);
+    let mut host = start_host(home);
     let params = json!({ "name": "wait", "arguments": { "ms": 1 }, "task": {} });
-    let task = host.ask("tools/call", params);
+    let task = host.call("tools/call", params);
     let id = json!({ "taskId": task["result"]["task"]["taskId"] });
-    host.ask("tasks/result", id.clone());
+    host.call("tasks/result", id.clone());
     let id = id["taskId"].as_str().expect("an id");
     let refused = run(home, &["tasks", "cancel", id]);
     let why = text(&refused.stderr);
     assert_eq!(refused.status.code(), Some(1), "{why}");
     assert!(why.contains("has already ended (completed)"), "{why}");
-    host.leave();
+    leave(host);
 }

@@ -6,7 +6,7 @@ use outlast_testkit::{example, until};
 use rustix::process::{Resource, Rlimit, getrlimit, prlimit};
 use tempfile::TempDir;
 
-use crate::host::{Host, gateway_pid, outlast, status};
+use crate::harness::{echo, gateway_pid, host_of, leave, outlast, start_host, status};
 
 #[test]
 fn no_relay_fails_because_its_gateway_is_exiting() {
@@ -18,11 +18,11 @@ fn no_relay_fails_because_its_gateway_is_exiting() {
         // The gateway exits at about the time when the next relay starts.
         let mut command = outlast(home);
         command.env("OUTLAST_BACKGROUND_IDLE_MS", "60");
-        let mut host = Host::from(command.arg("stdio").arg("--").arg(&behind));
-        host.echo(&format!("round {round}"));
+        let mut host = host_of(command.arg("stdio").arg("--").arg(&behind));
+        echo(&mut host, &format!("round {round}"));
         // A gateway that is exiting is not reported any more, and the relay uses the next one.
         gateways.extend(status(home)["gateway"]["pid"].as_i64());
-        host.leave();
+        leave(host);
         std::thread::sleep(Duration::from_millis(u64::from(40 + round * 3)));
     }
     // Some relays found the gateway of the previous one, some started another.
@@ -34,8 +34,8 @@ fn no_relay_fails_because_its_gateway_is_exiting() {
 fn a_failed_accept_does_not_end_the_gateway() {
     let folder = TempDir::new().expect("a folder");
     let home = folder.path();
-    let mut one = Host::start(home);
-    one.echo("one");
+    let mut one = start_host(home);
+    echo(&mut one, "one");
     let pid = gateway_pid(home);
     let limit = |current| {
         let limit = Rlimit {
@@ -49,7 +49,7 @@ fn a_failed_accept_does_not_end_the_gateway() {
     let before = limit(4);
     let waiting = std::thread::spawn({
         let home = home.to_owned();
-        move || Host::start(&home)
+        move || start_host(&home)
     });
     until("an accept has failed", || {
         let log = std::fs::read_to_string(home.join("outlast/tasks.db.log"));
@@ -57,10 +57,10 @@ fn a_failed_accept_does_not_end_the_gateway() {
     });
     limit(before);
     let mut two = waiting.join().expect("it is served");
-    two.echo("two");
-    one.echo("one again");
+    echo(&mut two, "two");
+    echo(&mut one, "one again");
     assert_eq!(gateway_pid(home), pid);
     assert_eq!(status(home)["gateway"]["windows"], 2);
-    one.leave();
-    two.leave();
+    leave(one);
+    leave(two);
 }

@@ -7,15 +7,17 @@ use rustix::process::{Signal, kill_process};
 use serde_json::json;
 use tempfile::TempDir;
 
-use crate::host::{Host, Serving, gateway_pid, outlast, run, status, stdout_of, text};
+use crate::harness::{
+    Serving, echo, gateway_pid, host_of, leave, outlast, run, start_host, status, stdout_of, text,
+};
 
 #[test]
 fn a_relay_attaches_to_the_gateway_that_serve_runs() {
     let folder = TempDir::new().expect("a folder");
     let home = folder.path();
     let serving = Serving::start(home);
-    let mut host = Host::start(home);
-    host.echo("hi");
+    let mut host = start_host(home);
+    echo(&mut host, "hi");
     let status = status(home);
     assert_eq!(status["gateway"]["pid"], serving.child.id(), "{status}");
     assert_eq!(status["gateway"]["kind"], "serve");
@@ -26,32 +28,32 @@ fn a_relay_attaches_to_the_gateway_that_serve_runs() {
         stdout_of(home, &["call", &serving.url, "echo", "say=there"]),
         "there"
     );
-    host.leave();
+    leave(host);
 }
 
 #[test]
 fn serve_replaces_a_gateway_in_the_background_and_keeps_its_relays() {
     let folder = TempDir::new().expect("a folder");
     let home = folder.path();
-    let mut host = Host::start(home);
-    host.echo("one");
+    let mut host = start_host(home);
+    echo(&mut host, "one");
     let before = gateway_pid(home);
     let mut serving = Serving::start(home);
     assert_ne!(serving.pid(), before);
-    host.echo("two");
+    echo(&mut host, "two");
     assert_eq!(gateway_pid(home), serving.pid());
     // When it stops, the relay continues without it.
     let task = host.task("wait", json!({ "ms": 1 }));
-    let result = host.ask("tasks/result", json!({ "taskId": task }));
+    let result = host.call("tasks/result", json!({ "taskId": task }));
     assert_eq!(result["result"]["content"][0]["text"], "waited", "{result}");
     kill_process(serving.pid(), Signal::TERM).expect("it runs");
     // Either gateway may respond, because the signal arrives at any time.
-    host.echo("three");
+    echo(&mut host, "three");
     serving.wait_for_end();
-    let result = host.ask("tasks/result", json!({ "taskId": task }));
+    let result = host.call("tasks/result", json!({ "taskId": task }));
     assert_eq!(result["result"]["content"][0]["text"], "waited", "{result}");
     assert_ne!(gateway_pid(home), serving.pid());
-    host.leave();
+    leave(host);
 }
 
 #[test]
@@ -59,17 +61,19 @@ fn serve_waits_for_the_calls_of_a_gateway_in_the_background() {
     let folder = TempDir::new().expect("a folder");
     let home = folder.path();
     let gate = home.join("gate");
-    let mut host = Host::start(home);
+    let mut host = start_host(home);
     let task = host.task("wait", json!({ "file": gate }));
-    let serving = Serving::begin(home);
-    serving.wait_for("waiting for the gateway in the background");
+    let mut serving = Serving::begin(home);
+    serving
+        .stderr
+        .until("waiting for the gateway in the background");
     std::fs::write(&gate, "").expect("it is written");
     // The call was not interrupted.
-    let result = host.ask("tasks/result", json!({ "taskId": task }));
+    let result = host.call("tasks/result", json!({ "taskId": task }));
     assert_eq!(result["result"]["content"][0]["text"], "waited", "{result}");
     let serving = serving.started();
     assert_eq!(gateway_pid(home), serving.pid());
-    host.leave();
+    leave(host);
 }
 
 #[test]
@@ -102,13 +106,13 @@ fn relays_that_differ_in_harmless_variables_share_a_server() {
             .env("_", shlvl)
             .env("OLDPWD", shlvl)
             .env("KEY", key);
-        Host::from(command.arg("stdio").arg("--").arg(&behind))
+        host_of(command.arg("stdio").arg("--").arg(&behind))
     };
     let mut hosts = [window("1", "a"), window("2", "a"), window("3", "b")];
-    hosts.iter_mut().for_each(|host| host.echo("hi"));
+    hosts.iter_mut().for_each(|host| echo(host, "hi"));
     let servers = status(home)["gateway"]["servers"].clone();
     assert_eq!(servers.as_array().map(Vec::len), Some(2), "{servers}");
-    hosts.into_iter().for_each(Host::leave);
+    hosts.into_iter().for_each(leave);
 }
 
 #[test]

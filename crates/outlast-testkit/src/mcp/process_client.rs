@@ -5,7 +5,7 @@ use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 
 use serde_json::{Value, json};
 
-use crate::{OutputLines, until};
+use crate::{OutputLines, wait_for_end};
 
 /// A client whose messages the test writes, and the process of its server, which ends with it.
 pub struct ProcessClient {
@@ -112,12 +112,7 @@ impl ProcessClient {
     /// Closes the standard input of the server and waits for its end.
     pub fn close(mut self) -> ExitStatus {
         drop(self.stdin.take());
-        let mut status = None;
-        until("the server ends", || {
-            status = self.child.try_wait().expect("a child of ours");
-            status.is_some()
-        });
-        status.expect("it has ended")
+        wait_for_end(&mut self.child)
     }
 
     fn read(&mut self) -> Value {
