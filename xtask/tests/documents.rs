@@ -1,8 +1,9 @@
-//! Facts that documents must state: every limit is in `docs/limits.md`, with its real default where
-//! that is a number.
+//! Facts that documents must state: every limit is in `docs/limits.md`, and every requirement that a
+//! source file quotes is explained in a document.
 
 #![expect(clippy::unwrap_used, reason = "a test fails if a file is missing")]
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 fn read(path: &str) -> String {
@@ -46,10 +47,19 @@ fn every_limit_is_documented() {
             "transport/http_client/options.rs",
             "pub struct HttpClientOptions {",
         ),
+        ("gateway/settings.rs", "pub struct Settings {"),
     ] {
         settings.extend(fields(&read(&format!("crates/outlast/src/{file}")), head));
     }
-    assert!(settings.len() > 50, "{settings:?}");
+    settings.retain(|field| field != "tool_defaults");
+    let gateway = read("crates/outlast/src/gateway/settings.rs");
+    let of_tools = fields(&gateway, "pub struct ToolSettings {");
+    settings.extend(
+        of_tools
+            .iter()
+            .map(|field| format!("tool_defaults.{field}")),
+    );
+    assert!(settings.len() > 70, "{settings:?}");
     for setting in settings {
         assert!(
             limits.contains(&format!("`{setting}`")),
@@ -79,5 +89,73 @@ fn the_owner_without_a_token_is_documented() {
             read(document).contains(text),
             "{document} does not contain: {text}"
         );
+    }
+}
+
+#[test]
+fn every_quoted_requirement_is_explained() {
+    let explained: BTreeSet<String> = ["docs/checklist.md", "docs/interpretations.md"]
+        .iter()
+        .flat_map(|path| {
+            let document = read(path);
+            let first_cells = document.lines().filter_map(|line| line.strip_prefix("| "));
+            first_cells.flat_map(ids).collect::<Vec<_>>()
+        })
+        .collect();
+    assert!(explained.len() > 1_000, "{}", explained.len());
+    let mut sources = Vec::new();
+    for folder in ["crates", "xtask", "peers"] {
+        add_sources(folder, &mut sources);
+    }
+    let mut quoted = 0;
+    for path in &sources {
+        for id in ids(&read(path)) {
+            quoted += 1;
+            assert!(
+                explained.contains(&id),
+                "no document explains {id} of {path}"
+            );
+        }
+    }
+    assert!(quoted > 1_000, "{quoted}");
+}
+
+/// The ids of requirements in `text`, such as `S0-1`, `A2-28` and `V1-CANCEL-3`.
+fn ids(text: &str) -> Vec<String> {
+    let is_separator = |c: char| !c.is_ascii_alphanumeric() && c != '-';
+    let words = text.split(is_separator).map(|word| word.trim_matches('-'));
+    words
+        .filter(|word| is_id(word))
+        .map(str::to_owned)
+        .collect()
+}
+
+fn is_id(word: &str) -> bool {
+    let is_number = |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
+    let is_name = |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_uppercase());
+    match word.split('-').collect::<Vec<_>>()[..] {
+        [
+            "A1" | "A2" | "A3" | "BD" | "S0" | "S1" | "S2" | "S3" | "S4",
+            number,
+        ] => is_number(number),
+        ["V1" | "V2" | "BR", name, number] => is_name(name) && is_number(number),
+        _ => false,
+    }
+}
+
+/// Adds the paths of source files below `folder`, relative to the root of the project.
+fn add_sources(folder: &str, sources: &mut Vec<String>) {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    for entry in std::fs::read_dir(root.join(folder)).unwrap() {
+        let entry = entry.unwrap();
+        let path = format!("{folder}/{}", entry.file_name().to_str().unwrap());
+        if entry.file_type().unwrap().is_dir() {
+            add_sources(&path, sources);
+        } else if [".rs", ".mjs", ".py"]
+            .iter()
+            .any(|ending| path.ends_with(ending))
+        {
+            sources.push(path);
+        }
     }
 }

@@ -32,7 +32,7 @@ fn fail_if_wrong(results: &[(Case, Option<String>)]) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_killed_gateway_keeps_its_guarantees_in_the_riskiest_cases() {
-    // Issue point 6, BR-SEC-3; promises 1, 2, 4 and 5 of DESIGN §4.
+    // BR-SEC-3, P1, P2, P4, P5.
     let cell = |client, server, back| Cell {
         client,
         server,

@@ -175,8 +175,7 @@ impl Case {
         let Cell { server, back, .. } = self.cell;
         match (self.state, continuation) {
             (State::Finished, _) => Fate::GoesOn,
-            // A suspended call has no task, and a retry never runs it a second time (DESIGN §5,
-            // promotion).
+            // A suspended call has no task, and a retry never runs it a second time.
             (State::Asked, Continuation::Retry(..)) => Fate::Unknown,
             // Input requests of a modern server without tasks outlive the gateway, as long as the
             // server keeps its state.

@@ -146,7 +146,7 @@ async fn a_sampling_task_waits_for_the_user_and_ends_with_the_response() {
 
 #[tokio::test]
 async fn a_declined_request_ends_the_task_by_its_kind() {
-    // S0-17, S1-60, S1-79, S0-75, DESIGN 15.
+    // S0-17, S1-60, S1-79, S0-75.
     for on_decline in [OnDecline::Completes, OnDecline::Fails] {
         let options = ReceiverOptions {
             on_decline,

@@ -18,7 +18,7 @@ use tokio::sync::Semaphore;
 pub(crate) struct Harness {
     pub(crate) server: HttpServer,
     pub(crate) engine: Engine,
-    store: Arc<dyn Store>,
+    pub(crate) store: Arc<dyn Store>,
     pub(crate) resources: Resources,
     /// Every permit lets one tool continue.
     pub(crate) gate: Arc<Semaphore>,

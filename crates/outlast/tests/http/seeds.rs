@@ -7,8 +7,9 @@ use std::time::{Duration, Instant};
 
 use outlast::engine::Policy;
 use outlast::transport::http::HttpOptions;
+use outlast::wire::Timestamp;
 use outlast_testkit::mcp::HttpClient;
-use outlast_testkit::{ServerProcess, example};
+use outlast_testkit::{ServerProcess, eventually, example};
 use serde_json::json;
 
 use crate::harness::Harness;
@@ -37,6 +38,44 @@ async fn input_requests_prefer_the_wait_and_statuses_the_general_stream() {
             return;
         }
     }
+}
+
+#[tokio::test]
+async fn a_session_ends_when_its_last_ended_task_has_expired() {
+    // S2-49: the task of one session expires soon, that of the other later.
+    let options = HttpOptions {
+        session_idle_timeout: Duration::from_secs(3),
+        ..HttpOptions::default()
+    };
+    let harness = Harness::with(options).await;
+    let (bare, short, long) = (
+        harness.client().await,
+        harness.client().await,
+        harness.client().await,
+    );
+    harness.gate.add_permits(2);
+    create_with_ttl(&short, 1_000).await;
+    let kept = create_with_ttl(&long, 3_600_000).await;
+    // Requests would keep the sessions, so their records are read instead.
+    eventually("two sessions end", async || {
+        let now = Timestamp(u64::MAX - 1);
+        let records = harness.store.records("session", None, now).await;
+        records.unwrap().len() == 1
+    })
+    .await;
+    for ended in [bare, short] {
+        assert_eq!(ended.ask("ping", json!({})).await.status, 404);
+    }
+    assert_eq!(long.status(&kept).await["result"]["status"], "completed");
+}
+
+/// Creates a task that ends at once, and returns its id.
+async fn create_with_ttl(client: &HttpClient, ttl_ms: u64) -> String {
+    let params = json!({ "name": "gated", "arguments": {}, "task": { "ttl": ttl_ms } });
+    let created = client.call("tools/call", params).await;
+    let task = created["result"]["task"]["taskId"].as_str();
+    task.unwrap_or_else(|| panic!("no task: {created}"))
+        .to_owned()
 }
 
 #[tokio::test]
@@ -87,6 +126,21 @@ async fn the_tasks_server_waits_before_a_plain_response() {
         "Analysis complete for: tides"
     );
     assert!(began.elapsed() >= Duration::from_secs(1));
+}
+
+#[test]
+fn the_tasks_server_listens_on_the_configured_port() {
+    // S3-14: the port is in use, so the server names it in its error.
+    let held = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let address = held.local_addr().unwrap();
+    let ended = Command::new(example("tasks_server"))
+        .args(["--port", &address.port().to_string()])
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    let words = String::from_utf8_lossy(&ended.stderr);
+    assert!(!ended.status.success());
+    assert!(words.contains(&address.to_string()), "{words}");
 }
 
 #[test]

@@ -94,8 +94,16 @@ fn test_tasks_runs_its_tool_only_as_a_task() {
     assert_eq!(server.call("tools/call", plain)["error"]["code"], -32601);
     let began = std::time::Instant::now();
     let task = server.task("long_running_task", json!({ "duration": 0.2 }));
-    let result = server.call("tasks/result", json!({ "taskId": task }));
+    let named = json!({ "taskId": task });
+    let result = server.call("tasks/result", named.clone());
     assert!(began.elapsed() >= std::time::Duration::from_millis(200));
+    // S4-82: it keeps the status of each of its tasks.
+    let long = server.task("long_running_task", json!({ "duration": 3_600 }));
+    let statuses = [named, json!({ "taskId": long })]
+        .map(|named| server.call("tasks/get", named)["result"]["status"].clone());
+    assert_eq!(statuses, ["completed", "working"]);
+    let listed = server.call("tasks/list", json!({}));
+    assert_eq!(listed["result"]["tasks"].as_array().map(Vec::len), Some(2));
     assert_eq!(
         result["result"]["content"][0]["text"],
         "Completed after 0.2s"

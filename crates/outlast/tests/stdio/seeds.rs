@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use outlast::engine::Policy;
+use outlast_testkit::within;
 use serde_json::{Value, json};
 
 use crate::harness::Client;
@@ -15,6 +16,16 @@ async fn unanswered(client: &mut Client, id: i64) {
     while let Some(message) = client.early() {
         assert_ne!(message["id"], id, "{message}");
     }
+}
+
+/// Waits for a number of waiters, without advancing the paused clock.
+async fn until_subscribers(client: &Client, expected: impl Fn(usize) -> bool) {
+    within("the expected number of waiters", async {
+        while !expected(client.engine.subscribers()) {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
 }
 
 async fn get(client: &mut Client, task: &str) -> Value {
@@ -41,9 +52,13 @@ async fn a_cancelled_wait_gets_no_response() {
     // S3-7.
     let mut client = Client::new().await;
     let task = create(&mut client, "slow").await;
+    let before = client.engine.subscribers();
     let waiting = client.send("tasks/result", json!({ "taskId": task })).await;
+    until_subscribers(&client, |now| now > before).await;
     let given_up = json!({ "requestId": waiting });
     client.notify("notifications/cancelled", given_up).await;
+    // The wait itself ends, not only its response.
+    until_subscribers(&client, |now| now == before).await;
     // The task continues, and another wait gets its result.
     let result = client.call("tasks/result", json!({ "taskId": task })).await;
     assert_eq!(result["result"]["content"][0]["text"], "done");

@@ -30,7 +30,7 @@ pub enum ReceiverTtl {
     Chosen(Arc<dyn Fn() -> u64 + Send + Sync>),
 }
 
-/// The status of a task while it waits for the user (DESIGN §15, A1-13).
+/// The status of a task while it waits for the user (A1-13).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum WaitingStatus {
     /// `input_required`, as both seeds say.
@@ -40,7 +40,7 @@ pub enum WaitingStatus {
     Working,
 }
 
-/// The end of a task whose elicitation was declined (DESIGN §15).
+/// The end of a task whose elicitation was declined (S0-75).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OnDecline {
     /// It completes, with the declined elicitation as its result (V1-ELIC-7).
