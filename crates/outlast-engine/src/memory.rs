@@ -15,7 +15,8 @@ use crate::runtime::Mutex;
 use crate::runtime::atomic::{AtomicBool, Ordering};
 use crate::store::{
     Committed, DueTasks, Filter, Health, Insert, InsertResult, Page, Position, Reason, Record,
-    RecordKey, RecordWrite, Replace, Snapshot, Store, StoreError, StoreEvents, StoreFuture, Usage,
+    RecordKey, RecordSwap, RecordWrite, Replace, Snapshot, Store, StoreError, StoreEvents,
+    StoreFuture, Usage,
 };
 use crate::task::Task;
 
@@ -176,6 +177,11 @@ impl Store for MemoryStore {
         self.usable()?;
         self.records.write(records);
         Ok(())
+    }
+
+    async fn swap_record(&self, swap: RecordSwap, now: Timestamp) -> Result<bool, StoreError> {
+        self.usable()?;
+        Ok(self.records.swap(swap, now))
     }
 
     async fn record(&self, key: &RecordKey, now: Timestamp) -> Result<Option<Record>, StoreError> {

@@ -250,7 +250,7 @@ impl Store for FaultyStore {
         }
     }
 
-    forward_store!(self => &self.inner, around write; remove, write_records);
+    forward_store!(self => &self.inner, around write; remove, write_records, swap_record);
     forward_store!(self => &self.inner, around later; load, page, search, due, usage, record, records, leave, close);
 }
 

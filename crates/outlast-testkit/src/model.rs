@@ -8,7 +8,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use async_trait::async_trait;
 use outlast_engine::store::{
     DueTasks, Filter, Health, Insert, InsertResult, Page, Position, Reason, Record, RecordKey,
-    RecordWrite, Replace, Snapshot, StoreEvent, StoreEvents, StoreFuture, TaskSummary, Usage,
+    RecordSwap, RecordWrite, Replace, Snapshot, StoreEvent, StoreEvents, StoreFuture, TaskSummary,
+    Usage,
 };
 use outlast_engine::{Committed, NodeId, Owner, Revision, Scope, Store, StoreError, Task, TaskId};
 use outlast_wire::{Raw, Timestamp};
@@ -310,6 +311,17 @@ impl Store for ModelStore {
     async fn write_records(&self, records: Vec<RecordWrite>) -> Result<(), StoreError> {
         self.world()?.write(records);
         Ok(())
+    }
+
+    async fn swap_record(&self, swap: RecordSwap, now: Timestamp) -> Result<bool, StoreError> {
+        let mut world = self.world()?;
+        let stored = world.records.get(&swap.record.key);
+        let stored = stored.filter(|record| record.exists_at(now));
+        let matches = stored.map(|record| &record.bytes) == swap.expected.as_ref();
+        if matches {
+            world.write(vec![RecordWrite::Put(swap.record)]);
+        }
+        Ok(matches)
     }
 
     async fn record(&self, key: &RecordKey, now: Timestamp) -> Result<Option<Record>, StoreError> {

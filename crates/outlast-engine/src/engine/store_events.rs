@@ -14,13 +14,13 @@ impl Inner {
     /// Handles store events until the engine closes.
     pub(crate) async fn run_store_event_loop(self: Arc<Self>, mut events: StoreEvents) {
         loop {
-            let news = tokio::select! {
+            let event = tokio::select! {
                 biased;
                 () = self.reached(Phase::Closed) => return,
-                news = events.recv() => news,
+                event = events.recv() => event,
             };
-            match news {
-                None => match self.rejoin().await {
+            match event {
+                None | Some(StoreEvent::LeaseLost) => match self.rejoin().await {
                     Some(next) => events = next,
                     None => return,
                 },

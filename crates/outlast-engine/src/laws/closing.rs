@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::laws::fixtures::*;
-use crate::store::{Filter, Health, Store, StoreError};
+use crate::store::{Filter, Health, RecordSwap, Store, StoreError};
 
 /// A store that was just opened can be written.
 pub async fn open_store_is_ready(store: &Arc<dyn Store>) {
@@ -39,6 +39,11 @@ pub async fn closed_store_refuses(store: &Arc<dyn Store>) {
     refused(store.claim(NODE_A, 10).await);
     refused(store.usage(&ada()).await);
     refused(store.write_records(vec![put(&record)]).await);
+    let swap = RecordSwap {
+        expected: None,
+        record: record.clone(),
+    };
+    refused(store.swap_record(swap, CREATED).await);
     refused(store.record(&record.key, CREATED).await);
     refused(store.records("session", None, CREATED).await);
     refused(store.join(NODE_A).await);

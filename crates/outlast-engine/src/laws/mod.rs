@@ -146,6 +146,11 @@ macro_rules! store_laws {
                 record_is_written_with_a_change
                 conflicting_change_writes_no_record
                 record_outlives_its_task
+                swap_puts_a_record_if_there_is_none
+                swap_compares_the_stored_bytes
+                expired_record_is_absent_for_a_swap
+                of_many_first_swaps_one_succeeds
+                of_many_equal_swaps_one_succeeds
             }
             nodes {
                 tasks_of_a_joined_node_are_not_offered

@@ -7,7 +7,7 @@ use outlast_wire::Timestamp;
 use crate::laws::fixtures::*;
 use crate::owner::Owner;
 use crate::policy::Quota;
-use crate::store::{Insert, Record, RecordKey, RecordWrite, Store};
+use crate::store::{Insert, Record, RecordKey, RecordSwap, RecordWrite, Store};
 
 /// A record is read back as it was written.
 pub async fn record_is_read_back(store: &Arc<dyn Store>) {
@@ -237,6 +237,94 @@ pub async fn record_outlives_its_task(store: &Arc<dyn Store>) {
     let task = loaded(store, id(1)).await.expect("it is there");
     removed(store, &task).await;
     assert_eq!(read(store, &record.key).await, Some(record));
+}
+
+/// A swap that expects no record writes one if it does not exist.
+pub async fn swap_puts_a_record_if_there_is_none(store: &Arc<dyn Store>) {
+    let first = record("key", "seal");
+    let second = with_bytes(&first, b"second");
+    assert!(swapped(store, None, &first).await);
+    assert!(!swapped(store, None, &second).await);
+    assert_eq!(read(store, &first.key).await, Some(first.clone()));
+    write(store, [RecordWrite::Delete(first.key.clone())]).await;
+    assert!(swapped(store, None, &second).await);
+    assert_eq!(read(store, &first.key).await, Some(second));
+}
+
+/// A swap that expects bytes writes if exactly these are stored.
+pub async fn swap_compares_the_stored_bytes(store: &Arc<dyn Store>) {
+    let first = with_bytes(&record("key", "seal"), b"");
+    let second = Record {
+        owner: Some(ada()),
+        expires: Some(CREATED.plus(1_000)),
+        ..with_bytes(&first, b"second")
+    };
+    assert!(!swapped(store, Some(b""), &second).await);
+    assert_eq!(read(store, &first.key).await, None);
+    write(store, [put(&first)]).await;
+    assert!(!swapped(store, Some(b"other"), &second).await);
+    assert!(!swapped(store, None, &second).await);
+    assert_eq!(read(store, &first.key).await, Some(first.clone()));
+    assert!(swapped(store, Some(b""), &second).await);
+    assert_eq!(read(store, &first.key).await, Some(second));
+}
+
+/// For a swap, an expired record does not exist.
+pub async fn expired_record_is_absent_for_a_swap(store: &Arc<dyn Store>) {
+    let old = Record {
+        expires: Some(CREATED),
+        ..record("key", "seal")
+    };
+    let new = with_bytes(&record("key", "seal"), b"new");
+    write(store, [put(&old)]).await;
+    assert!(!swapped(store, Some(&old.bytes), &new).await);
+    assert!(swapped(store, None, &new).await);
+    assert_eq!(read(store, &new.key).await, Some(new));
+}
+
+/// If many callers put the same absent record at the same time, one succeeds, and its record stays.
+pub async fn of_many_first_swaps_one_succeeds(store: &Arc<dyn Store>) {
+    one_of_many_succeeds(store, None).await;
+}
+
+/// If many callers replace the same bytes at the same time, one succeeds, and its record stays.
+pub async fn of_many_equal_swaps_one_succeeds(store: &Arc<dyn Store>) {
+    let first = with_bytes(&record("key", "seal"), b"first");
+    write(store, [put(&first)]).await;
+    one_of_many_succeeds(store, Some(b"first")).await;
+}
+
+async fn one_of_many_succeeds(store: &Arc<dyn Store>, expected: Option<&'static [u8]>) {
+    let candidates = [1, 2, 3, 4, 5, 6, 7, 8].map(|n| with_bytes(&record("key", "seal"), &[n]));
+    let swaps = candidates.clone().map(|candidate| {
+        let store = store.clone();
+        async move { swapped(&store, expected, &candidate).await }
+    });
+    let done = at_once(swaps).await;
+    let winners: Vec<_> = candidates
+        .iter()
+        .zip(done)
+        .filter(|(_, done)| *done)
+        .map(|(candidate, _)| candidate.clone())
+        .collect();
+    assert_eq!(winners.len(), 1);
+    assert_eq!(read(store, &winners[0].key).await.as_ref(), winners.first());
+}
+
+async fn swapped(store: &Arc<dyn Store>, expected: Option<&[u8]>, next: &Record) -> bool {
+    let swap = RecordSwap {
+        expected: expected.map(Arc::from),
+        record: next.clone(),
+    };
+    let reply = store.swap_record(swap, CREATED).await;
+    reply.expect("the store is open")
+}
+
+fn with_bytes(record: &Record, bytes: &[u8]) -> Record {
+    Record {
+        bytes: bytes.into(),
+        ..record.clone()
+    }
 }
 
 async fn write(store: &Arc<dyn Store>, records: impl IntoIterator<Item = RecordWrite>) {

@@ -7,7 +7,7 @@ use outlast_wire::Timestamp;
 
 use crate::owner::Owner;
 use crate::runtime::{Mutex, MutexGuard};
-use crate::store::{Record, RecordKey, RecordWrite};
+use crate::store::{Record, RecordKey, RecordSwap, RecordWrite};
 
 #[derive(Debug, Default)]
 pub(super) struct Records(Mutex<Tables>);
@@ -32,15 +32,20 @@ impl Records {
         for write in writes {
             match write {
                 RecordWrite::Delete(key) => tables.delete(&key),
-                RecordWrite::Put(record) => {
-                    tables.delete(&record.key);
-                    if let Some(expires) = record.expires {
-                        tables.expiry.insert((expires, record.key.clone()));
-                    }
-                    tables.records.insert(record.key.clone(), record);
-                }
+                RecordWrite::Put(record) => tables.put(record),
             }
         }
+    }
+
+    pub(super) fn swap(&self, swap: RecordSwap, now: Timestamp) -> bool {
+        let mut tables = self.tables();
+        let stored = tables.records.get(&swap.record.key);
+        let stored = stored.filter(|record| record.exists_at(now));
+        let matches = stored.map(|record| &record.bytes) == swap.expected.as_ref();
+        if matches {
+            tables.put(swap.record);
+        }
+        matches
     }
 
     pub(super) fn get(&self, key: &RecordKey, now: Timestamp) -> Option<Record> {
@@ -89,6 +94,14 @@ impl Records {
 }
 
 impl Tables {
+    fn put(&mut self, record: Record) {
+        self.delete(&record.key);
+        if let Some(expires) = record.expires {
+            self.expiry.insert((expires, record.key.clone()));
+        }
+        self.records.insert(record.key.clone(), record);
+    }
+
     fn delete(&mut self, key: &RecordKey) {
         if let Some(record) = self.records.remove(key)
             && let Some(expires) = record.expires

@@ -130,6 +130,12 @@ macro_rules! forward_store {
             records: Vec<$crate::store::RecordWrite>,
         ) -> (); $($how)+);
     };
+    (@swap_record $($how:tt)+) => {
+        $crate::forward_store!(@call swap_record['a](
+            swap: $crate::store::RecordSwap,
+            now: $crate::store::forward::Timestamp,
+        ) -> bool; $($how)+);
+    };
     (@record $($how:tt)+) => {
         $crate::forward_store!(@call record['a, 'b](
             key: &'b $crate::store::RecordKey,

@@ -30,7 +30,7 @@ pub use error::{Reason, StoreError};
 pub use filter::{Filter, Status, Statuses};
 pub use future::StoreFuture;
 pub use opening::OpeningStore;
-pub use record::{Record, RecordKey, RecordWrite};
+pub use record::{Record, RecordKey, RecordSwap, RecordWrite};
 pub use snapshot::{Page, Position, Snapshot, TaskSummary, Usage};
 
 /// A durable map from [`TaskId`] to [`Task`] with compare-and-set.
@@ -105,6 +105,10 @@ pub trait Store: Send + Sync + 'static {
     /// Writes records that belong to no task.
     async fn write_records(&self, records: Vec<RecordWrite>) -> Result<(), StoreError>;
 
+    /// Writes a record if the stored bytes are the expected ones at `now`. Returns whether it was
+    /// written.
+    async fn swap_record(&self, swap: RecordSwap, now: Timestamp) -> Result<bool, StoreError>;
+
     /// The record under a key, unless it has expired.
     async fn record(&self, key: &RecordKey, now: Timestamp) -> Result<Option<Record>, StoreError>;
 
@@ -117,7 +121,7 @@ pub trait Store: Send + Sync + 'static {
     ) -> Result<Vec<Record>, StoreError>;
 
     /// Registers `node` and returns the events that other nodes cause. Tasks that it executes are
-    /// not offered to other nodes until it leaves.
+    /// not offered to other nodes until it leaves or loses its lease.
     async fn join(&self, node: NodeId) -> Result<StoreEvents, StoreError>;
 
     /// Removes `node`. Its open tasks can be claimed.
@@ -184,6 +188,9 @@ pub enum StoreEvent {
     TaskChanged(TaskId),
     /// A node left: there may be tasks to claim.
     NodeLeft,
+    /// This node could not renew its lease in time, and other nodes may claim its tasks. The store
+    /// refuses its writes until it joins again. It is the last event.
+    LeaseLost,
 }
 
 /// Whether a store can be written.

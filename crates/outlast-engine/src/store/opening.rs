@@ -74,7 +74,8 @@ impl Shared {
 #[async_trait]
 impl Store for OpeningStore {
     forward_store!(self => self.opened()?;
-        insert, replace, remove, get, load, body, page, search, due, claim, usage, write_records, record, records, leave,
+        insert, replace, remove, get, load, body, page, search, due, claim, usage, write_records, swap_record, record, records,
+        leave,
     );
 
     async fn join(&self, node: NodeId) -> Result<StoreEvents, StoreError> {

@@ -38,6 +38,16 @@ pub enum RecordWrite {
     Delete(RecordKey),
 }
 
+/// A write that depends on what is stored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RecordSwap {
+    /// The bytes that have to be stored under the key of `record`, or `None` if there must be no
+    /// unexpired record.
+    pub expected: Option<Arc<[u8]>>,
+    /// The record to write.
+    pub record: Record,
+}
+
 impl RecordKey {
     /// The name of the record `key` of that `kind`.
     pub fn new(kind: impl Into<Arc<str>>, key: impl Into<Arc<str>>) -> Self {

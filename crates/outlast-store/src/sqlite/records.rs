@@ -1,6 +1,6 @@
 //! The table `records`: small values that are not tasks.
 
-use outlast_engine::store::{Record, RecordKey, RecordWrite};
+use outlast_engine::store::{Record, RecordKey, RecordSwap, RecordWrite};
 use outlast_engine::{Owner, OwnerParseError};
 use outlast_wire::Timestamp;
 use rusqlite::types::Type;
@@ -10,6 +10,7 @@ use super::connect;
 
 /// The statements that change records.
 pub(super) struct RecordStatements<'c> {
+    find: Statement<'c>,
     put: Statement<'c>,
     delete: Statement<'c>,
     expire: Statement<'c>,
@@ -20,6 +21,7 @@ impl<'c> RecordStatements<'c> {
     pub(super) fn prepare(connection: &'c Connection) -> rusqlite::Result<Self> {
         let prepare = |sql| connect::prepare(connection, sql);
         Ok(Self {
+            find: prepare(FIND)?,
             put: prepare(
                 "INSERT OR REPLACE INTO records (kind, key, owner, expires, bytes)
                  VALUES (?1, ?2, ?3, ?4, ?5)",
@@ -50,6 +52,21 @@ impl<'c> RecordStatements<'c> {
         Ok(())
     }
 
+    /// Writes a record if the stored one is the expected one at `now`.
+    pub(super) fn swap(&mut self, swap: &RecordSwap, now: Timestamp) -> rusqlite::Result<bool> {
+        let key = &swap.record.key;
+        let stored = self
+            .find
+            .query_row([&*key.kind, &*key.key], record)
+            .optional()?;
+        let stored = stored.filter(|record| record.exists_at(now));
+        let matches = stored.map(|record| record.bytes) == swap.expected;
+        if matches {
+            self.write(&[RecordWrite::Put(swap.record.clone())])?;
+        }
+        Ok(matches)
+    }
+
     /// Deletes up to `limit` records that have expired at `now`.
     pub(super) fn expire(&mut self, now: Timestamp, limit: u32) -> rusqlite::Result<()> {
         self.expire.execute(params![sortable(now), limit])?;
@@ -73,9 +90,8 @@ pub(super) fn one(
     key: &RecordKey,
     now: Timestamp,
 ) -> rusqlite::Result<Option<Record>> {
-    let sql = "SELECT kind, key, owner, expires, bytes FROM records WHERE kind = ?1 AND key = ?2";
     let found = connection
-        .prepare_cached(sql)?
+        .prepare_cached(FIND)?
         .query_row([&*key.kind, &*key.key], record)
         .optional()?;
     Ok(found.filter(|record| record.exists_at(now)))
@@ -122,5 +138,8 @@ fn expiry(row: &Row<'_>) -> rusqlite::Result<Option<Timestamp>> {
 fn sortable(at: Timestamp) -> i64 {
     i64::try_from(at.0).unwrap_or(i64::MAX)
 }
+
+const FIND: &str =
+    "SELECT kind, key, owner, expires, bytes FROM records WHERE kind = ?1 AND key = ?2";
 
 const NEXT_EXPIRY: &str = "SELECT min(expires) FROM records WHERE expires IS NOT NULL";

@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use outlast_engine::index::Index;
 use outlast_engine::store::{
     DueTasks, Filter, Health, Insert, InsertResult, Page, Position, Reason, Record, RecordKey,
-    RecordWrite, Replace, Snapshot, StoreEvents, StoreFuture, Usage,
+    RecordSwap, RecordWrite, Replace, Snapshot, StoreEvents, StoreFuture, Usage,
 };
 use outlast_engine::{
     Committed, Ending, NodeId, Owner, Revision, Scope, Store, StoreError, Task, TaskId,
@@ -218,6 +218,11 @@ impl Store for Sqlite {
 
     async fn write_records(&self, records: Vec<RecordWrite>) -> Result<(), StoreError> {
         self.write(|reply| Operation::Records(records, reply)).await
+    }
+
+    async fn swap_record(&self, swap: RecordSwap, now: Timestamp) -> Result<bool, StoreError> {
+        self.write(|reply| Operation::SwapRecord(swap, now, reply))
+            .await
     }
 
     async fn record(&self, key: &RecordKey, now: Timestamp) -> Result<Option<Record>, StoreError> {

@@ -5,7 +5,7 @@ use outlast_engine::store::Reason;
 use outlast_wire::Timestamp;
 
 use super::Writer;
-use super::commit::{CommitError, Statements};
+use super::commit::{CommitError, Statements, SwappedRecords};
 use super::operation::Operation;
 use super::plan::Plan;
 use super::publish::{Answer, publish};
@@ -34,9 +34,12 @@ impl Writer {
         }
         while !operations.is_empty() {
             let plan = Plan::of(&mut operations, &self.shared.index);
-            let Err(error) = self.commit(file, &operations, &plan) else {
-                self.publish(file, operations, plan);
-                return Ok(());
+            let error = match self.commit(file, &operations, &plan) {
+                Ok(swapped) => {
+                    self.publish(file, operations, plan, &swapped);
+                    return Ok(());
+                }
+                Err(error) => error,
             };
             plan.release(&operations, &self.shared.index);
             match error {
@@ -75,26 +78,32 @@ impl Writer {
         file: &mut Statements<'_>,
         operations: &[Operation],
         plan: &Plan,
-    ) -> Result<(), CommitError> {
+    ) -> Result<SwappedRecords, CommitError> {
         if !plan.writes() {
-            return Ok(());
+            return Ok(SwappedRecords::default());
         }
         let mut mark = self.mark.next(MarkState::Open);
         if let Some(last) = plan.last_position() {
             mark.next_position = mark.next_position.max(last.0 + 1);
         }
-        file.commit(operations, plan, &mark, |point| self.failure_at(point))?;
+        let swapped = file.commit(operations, plan, &mark, |point| self.failure_at(point))?;
         // A commit to a file that was deleted or replaced is not acknowledged.
         self.files.check().map_err(CommitError::Batch)?;
         self.mark = mark;
         if self.options.durability == Durability::Power {
             self.lock.record_commit(&mark);
         }
-        Ok(())
+        Ok(swapped)
     }
 
     /// Makes a committed batch visible and replies to its callers.
-    fn publish(&mut self, file: &mut Statements<'_>, operations: Vec<Operation>, plan: Plan) {
+    fn publish(
+        &mut self,
+        file: &mut Statements<'_>,
+        operations: Vec<Operation>,
+        plan: Plan,
+        swapped: &SwappedRecords,
+    ) {
         if operations.iter().any(Operation::changes_record_expiry) {
             let next = file.records.next_expiry();
             self.shared
@@ -107,7 +116,7 @@ impl Writer {
             Some((change.row, body?.clone()))
         });
         self.shared.bodies.add(bodies);
-        let published = publish(operations, plan, &self.shared.index);
+        let published = publish(operations, plan, swapped, &self.shared.index);
         let unfinished = published.unfinished.into_iter().map(Operation::Remove);
         self.backlog.extend(unfinished);
         if inserted && self.space.refuses_new_tasks() {

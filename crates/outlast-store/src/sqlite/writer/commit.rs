@@ -24,6 +24,10 @@ pub(super) struct Statements<'c> {
     mark: Statement<'c>,
 }
 
+/// The numbers of the operations that swapped a record. The others found another one.
+#[derive(Debug, Default)]
+pub(super) struct SwappedRecords(pub(super) Vec<usize>);
+
 /// Why a transaction was not committed.
 #[derive(Debug)]
 pub(super) enum CommitError {
@@ -54,22 +58,22 @@ impl<'c> Statements<'c> {
         plan: &Plan,
         mark: &Mark,
         failure_at: impl Fn(FailPoint) -> Option<DiskFailure>,
-    ) -> Result<(), CommitError> {
+    ) -> Result<SwappedRecords, CommitError> {
         self.begin.raw_execute().map_err(CommitError::from)?;
-        let written = self.write(operations, plan, mark).and_then(|()| {
+        let written = self.write(operations, plan, mark).and_then(|swapped| {
             if let Some(failure) = failure_at(FailPoint::BeforeCommit) {
                 return Err(CommitError::Batch(failure.into()));
             }
             self.commit.raw_execute().map_err(CommitError::from)?;
             match failure_at(FailPoint::AfterCommit) {
-                None => Ok(()),
+                None => Ok(swapped),
                 // Data that is in the file has its space, so every failure here is a failed sync.
                 Some(_) => Err(CommitError::Batch(DiskFailure::SyncError.into())),
             }
         });
         if written.is_err() && !self.connection.is_autocommit() {
             let undone = self.connection.execute_batch("ROLLBACK");
-            return written.and(undone.map_err(CommitError::from));
+            undone.map_err(CommitError::from)?;
         }
         written
     }
@@ -79,7 +83,7 @@ impl<'c> Statements<'c> {
         operations: &[Operation],
         plan: &Plan,
         mark: &Mark,
-    ) -> Result<(), CommitError> {
+    ) -> Result<SwappedRecords, CommitError> {
         // In row order: neighbours share pages, and new rows are appended to their table.
         let mut changes: Vec<&TaskChange> = plan.changes.iter().collect();
         changes.sort_unstable_by_key(|change| change.row);
@@ -88,9 +92,14 @@ impl<'c> Statements<'c> {
                 CommitError::of(fault, |fault| CommitError::Task(change.id, fault))
             })?;
         }
+        let mut swapped = SwappedRecords::default();
         for (number, (operation, verdict)) in operations.iter().zip(&plan.results).enumerate() {
             let written = match operation {
                 Operation::ExpireRecords(now) => self.records.expire(*now, MAX_EXPIRED_RECORDS),
+                Operation::SwapRecord(swap, now, _) => {
+                    let done = self.records.swap(swap, *now);
+                    done.map(|done| swapped.0.extend(done.then_some(number)))
+                }
                 operation if verdict.is_done() => self.records.write(operation.records()),
                 _ => Ok(()),
             };
@@ -103,7 +112,7 @@ impl<'c> Statements<'c> {
             .execute([mark.text()])
             .map_err(CommitError::from)?
         {
-            1 => Ok(()),
+            1 => Ok(swapped),
             _ => Err(CommitError::Batch(FileFault::Damaged(Reason::new(
                 "the mark is missing in the table `meta`",
             )))),

@@ -1,6 +1,6 @@
 //! The operations of the writer.
 
-use outlast_engine::store::{Insert, InsertResult, RecordWrite, Replace};
+use outlast_engine::store::{Insert, InsertResult, RecordSwap, RecordWrite, Replace};
 use outlast_engine::{Committed, NodeId, Revision, StoreError, Task, TaskId};
 use outlast_wire::{Raw, Timestamp};
 use tokio::sync::oneshot;
@@ -19,6 +19,8 @@ pub(in crate::sqlite) enum Operation {
     Remove(Removal),
     /// Writes records.
     Records(Vec<RecordWrite>, Reply<()>),
+    /// Writes a record if the stored bytes at that time are the expected ones.
+    SwapRecord(RecordSwap, Timestamp, Reply<bool>),
     /// Deletes expired records.
     ExpireRecords(Timestamp),
     /// Ends the writer, after all operations that were queued earlier.
@@ -61,6 +63,7 @@ impl Operation {
             Self::Replace(_, reply) => drop(reply.send(Err(error))),
             Self::Remove(removal) => drop(removal.reply.send(Err(error))),
             Self::Records(_, reply) => drop(reply.send(Err(error))),
+            Self::SwapRecord(_, _, reply) => drop(reply.send(Err(error))),
             Self::Close(reply) => drop(reply.send(Err(error))),
             Self::ExpireRecords(_) => {}
         }
@@ -71,13 +74,13 @@ impl Operation {
         matches!(self, Self::Insert(..))
     }
 
-    /// The records it writes.
+    /// The records it writes whatever is stored.
     pub(super) fn records(&self) -> &[RecordWrite] {
         match self {
             Self::Insert(insert, _) => &insert.records,
             Self::Replace(replace, _) => &replace.records,
             Self::Records(records, _) => records,
-            Self::Remove(_) | Self::ExpireRecords(_) | Self::Close(_) => &[],
+            Self::Remove(_) | Self::SwapRecord(..) | Self::ExpireRecords(_) | Self::Close(_) => &[],
         }
     }
 
@@ -87,7 +90,11 @@ impl Operation {
             RecordWrite::Put(record) => record.expires.is_some(),
             RecordWrite::Delete(_) => false,
         };
-        matches!(self, Self::ExpireRecords(_)) || self.records().iter().any(expires)
+        match self {
+            Self::ExpireRecords(_) => true,
+            Self::SwapRecord(swap, ..) => swap.record.expires.is_some(),
+            _ => self.records().iter().any(expires),
+        }
     }
 
     /// The approximate number of bytes that it writes.
@@ -101,7 +108,11 @@ impl Operation {
             RecordWrite::Put(record) => record.bytes.len(),
             RecordWrite::Delete(_) => 0,
         });
-        task.map_or(0, Raw::size) + records.sum::<usize>()
+        let swapped = match self {
+            Self::SwapRecord(swap, ..) => swap.record.bytes.len(),
+            _ => 0,
+        };
+        task.map_or(0, Raw::size) + records.sum::<usize>() + swapped
     }
 
     /// The task it writes.
@@ -109,7 +120,11 @@ impl Operation {
         match self {
             Self::Insert(insert, _) => Some(&insert.task),
             Self::Replace(replace, _) => Some(&replace.next),
-            Self::Remove(_) | Self::Records(..) | Self::ExpireRecords(_) | Self::Close(_) => None,
+            Self::Remove(_)
+            | Self::Records(..)
+            | Self::SwapRecord(..)
+            | Self::ExpireRecords(_)
+            | Self::Close(_) => None,
         }
     }
 
@@ -127,7 +142,9 @@ impl Operation {
             Self::Insert(insert, _) => insert.task.id == id,
             Self::Replace(replace, _) => replace.next.id == id,
             Self::Remove(removal) => removal.left.iter().any(|(left, _)| *left == id),
-            Self::Records(..) | Self::ExpireRecords(_) | Self::Close(_) => false,
+            Self::Records(..) | Self::SwapRecord(..) | Self::ExpireRecords(_) | Self::Close(_) => {
+                false
+            }
         }
     }
 }

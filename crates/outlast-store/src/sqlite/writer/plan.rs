@@ -79,13 +79,17 @@ impl Plan {
                 Operation::Insert(insert, _) => plan.insert(at, insert, index),
                 Operation::Replace(replace, _) => plan.replace(at, replace, index),
                 Operation::Remove(removal) => plan.remove(removal, index),
-                Operation::Records(..) | Operation::ExpireRecords(_) => PlannedResult::Records,
+                Operation::Records(..)
+                | Operation::SwapRecord(..)
+                | Operation::ExpireRecords(_) => PlannedResult::Records,
                 Operation::Close(_) => {
                     PlannedResult::Refused(StoreError::Unavailable(Reason::new("closing")))
                 }
             };
-            plan.writes_records |= matches!(operation, Operation::ExpireRecords(_))
-                || verdict.is_done() && !operation.records().is_empty();
+            plan.writes_records |= matches!(
+                operation,
+                Operation::ExpireRecords(_) | Operation::SwapRecord(..)
+            ) || verdict.is_done() && !operation.records().is_empty();
             plan.results.push(verdict);
         }
         plan

@@ -4,6 +4,7 @@ use outlast_engine::index::Index;
 use outlast_engine::store::InsertResult;
 use outlast_engine::{Committed, StoreError, Task, TaskId};
 
+use super::commit::SwappedRecords;
 use super::operation::{Operation, Removal, Reply};
 use super::plan::{Plan, PlannedResult};
 use crate::sqlite::row::RowId;
@@ -23,6 +24,7 @@ pub(super) enum Answer {
     Replace(Reply<Committed<Task>>, Result<Committed<Task>, StoreError>),
     Remove(Reply<Vec<TaskId>>, Vec<TaskId>),
     Records(Reply<()>),
+    SwapRecord(Reply<bool>, bool),
     Refused(Operation, StoreError),
 }
 
@@ -30,12 +32,13 @@ pub(super) enum Answer {
 pub(super) fn publish(
     operations: Vec<Operation>,
     plan: Plan,
+    swapped: &SwappedRecords,
     index: &Index<RowId>,
 ) -> PublishResult {
     let mut published = PublishResult::default();
     let answers = &mut published.answers;
     let changes = &plan.changes;
-    for (operation, verdict) in operations.into_iter().zip(plan.results) {
+    for (at, (operation, verdict)) in operations.into_iter().zip(plan.results).enumerate() {
         match (operation, verdict) {
             (Operation::Insert(insert, reply), PlannedResult::Insert(number)) => {
                 let row = changes[number].row;
@@ -69,6 +72,9 @@ pub(super) fn publish(
             (Operation::Records(_, reply), PlannedResult::Records) => {
                 answers.push(Answer::Records(reply));
             }
+            (Operation::SwapRecord(_, _, reply), PlannedResult::Records) => {
+                answers.push(Answer::SwapRecord(reply, swapped.0.contains(&at)));
+            }
             (operation, PlannedResult::Refused(error)) => {
                 answers.push(Answer::Refused(operation, error));
             }
@@ -87,6 +93,7 @@ impl Answer {
             Self::Replace(reply, answer) => drop(reply.send(answer)),
             Self::Remove(reply, gone) => drop(reply.send(Ok(gone))),
             Self::Records(reply) => drop(reply.send(Ok(()))),
+            Self::SwapRecord(reply, done) => drop(reply.send(Ok(done))),
             Self::Refused(operation, error) => operation.refuse(error),
         }
     }

@@ -7,7 +7,7 @@
 use base64::prelude::{BASE64_URL_SAFE_NO_PAD, Engine as _};
 use chacha20poly1305::aead::{Aead, KeyInit, Payload};
 use chacha20poly1305::{Key, XChaCha20Poly1305, XNonce};
-use outlast_engine::store::{Record, RecordKey, RecordWrite, Store, StoreError};
+use outlast_engine::store::{Record, RecordKey, RecordSwap, Store, StoreError};
 use outlast_engine::{TaskId, random};
 use outlast_wire::{RawRef, Timestamp, object};
 use sha2::{Digest, Sha256};
@@ -36,20 +36,24 @@ impl StateCipher {
     /// Loads the key from the store. The first call creates it.
     pub(crate) async fn load(store: &dyn Store, now: Timestamp) -> Result<Self, StoreError> {
         let key = RecordKey::new(KEY_RECORD_KIND, "requestState");
-        if let Some(record) = store.record(&key, now).await?
-            && let Ok(bytes) = <[u8; 32]>::try_from(&*record.bytes)
-        {
-            return Ok(Self::new(bytes));
+        loop {
+            let stored = store.record(&key, now).await?.map(|record| record.bytes);
+            if let Some(Ok(bytes)) = stored.as_deref().map(<[u8; 32]>::try_from) {
+                return Ok(Self::new(bytes));
+            }
+            let record = Record {
+                key: key.clone(),
+                owner: None,
+                expires: None,
+                bytes: random::bytes::<32>().into(),
+            };
+            // Of several nodes that start at the same time, one writes its key, and all read it.
+            let swap = RecordSwap {
+                expected: stored,
+                record,
+            };
+            store.swap_record(swap, now).await?;
         }
-        let bytes: [u8; 32] = random::bytes();
-        let record = Record {
-            key,
-            owner: None,
-            expires: None,
-            bytes: bytes.into(),
-        };
-        store.write_records(vec![RecordWrite::Put(record)]).await?;
-        Ok(Self::new(bytes))
     }
 
     fn new(key: [u8; 32]) -> Self {
