@@ -28,16 +28,17 @@ pub(crate) fn default_store() -> Result<StoreUrl, Failure> {
     }
 }
 
-/// Formats `url` as a command-line argument.
+/// Formats `url` as a command-line argument, without a password.
 pub(crate) fn store_argument(url: &StoreUrl) -> String {
     match url {
         StoreUrl::Memory => "memory:".into(),
         StoreUrl::Sqlite(path) => format!("sqlite:{}", path.display()),
+        StoreUrl::Postgres(url) => url.to_string(),
     }
 }
 
-/// The registry of the server processes that the gateway on `store` starts. A store in memory has
-/// none.
+/// The registry of the server processes that the gateway on `store` starts. A store without a
+/// file has none.
 pub(crate) fn child_registry(store: &StoreUrl) -> Option<ChildRegistry> {
     match store {
         StoreUrl::Sqlite(path) => {
@@ -45,7 +46,7 @@ pub(crate) fn child_registry(store: &StoreUrl) -> Option<ChildRegistry> {
             name.push(".children");
             Some(ChildRegistry::at(name))
         }
-        StoreUrl::Memory => None,
+        StoreUrl::Memory | StoreUrl::Postgres(_) => None,
     }
 }
 

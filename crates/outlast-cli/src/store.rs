@@ -19,10 +19,18 @@ fn run_backup(backup: &Backup) -> Result<(), Failure> {
         Some(url) => url.clone(),
         None => dirs::default_store()?,
     };
-    let StoreUrl::Sqlite(path) = &url else {
-        return Err(Failure::Usage(
-            "a store in memory has no file\n  next: name one with --store sqlite:PATH".into(),
-        ));
+    let path = match &url {
+        StoreUrl::Sqlite(path) => path,
+        StoreUrl::Memory => {
+            return Err(Failure::Usage(
+                "a store in memory has no file\n  next: name one with --store sqlite:PATH".into(),
+            ));
+        }
+        StoreUrl::Postgres(url) => {
+            return Err(Failure::Usage(format!(
+                "{url} is a database, not a file\n  next: copy it with `pg_dump`"
+            )));
+        }
     };
     let existing = if backup.force {
         Existing::Replace

@@ -1,4 +1,4 @@
-//! The text that names a store: `memory:`, `sqlite:PATH`, or a path.
+//! The text that names a store: `memory:`, `sqlite:PATH`, `postgres://…`, or a path.
 
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -6,6 +6,8 @@ use std::sync::Arc;
 
 use outlast_engine::{MemoryStore, Store};
 
+#[cfg(feature = "postgres")]
+use crate::postgres::{Postgres, PostgresUrl};
 use crate::sqlite::{OpenError, Sqlite, SqliteOptions};
 
 /// The store to open.
@@ -15,6 +17,9 @@ pub enum StoreUrl {
     Memory,
     /// Tasks are stored in this file.
     Sqlite(PathBuf),
+    /// Tasks are stored in this database, which several processes can use.
+    #[cfg(feature = "postgres")]
+    Postgres(PostgresUrl),
 }
 
 /// Why a text does not name a store.
@@ -24,12 +29,17 @@ pub enum StoreUrlError {
     /// The path is missing.
     #[error("`{0}` names no file; write `sqlite:PATH` or `memory:`")]
     NoPath(String),
-    /// The scheme is planned.
-    #[error("`{0}` stores are not built yet; use `sqlite:PATH` or `memory:`")]
+    /// The program was built without this kind of store.
+    #[error(
+        "this program was built without `{0}` stores; build it with the feature `postgres`, or use `sqlite:PATH`"
+    )]
     NotBuilt(String),
+    /// The URL has no authority part.
+    #[error("`{0}` is not a PostgreSQL URL; write `postgres://USER@HOST/DATABASE`")]
+    NoAuthority(String),
     /// The scheme does not exist.
     #[error(
-        "unknown kind of store `{0}`; use `sqlite:PATH` or `memory:`, and `./{0}:…` for a file of that name"
+        "unknown kind of store `{0}`; use `sqlite:PATH`, `postgres://…` or `memory:`, and `./{0}:…` for a file of that name"
     )]
     Unknown(String),
 }
@@ -45,10 +55,26 @@ impl FromStr for StoreUrl {
             "memory" if rest.is_empty() || rest == "//" => Ok(Self::Memory),
             "sqlite" => file(rest.strip_prefix("//").unwrap_or(rest), text),
             "file" => file(rest.strip_prefix("//").unwrap_or(rest), text),
-            "postgres" | "postgresql" => Err(StoreUrlError::NotBuilt(scheme.to_owned())),
+            "postgres" | "postgresql" => postgres(scheme, rest),
             _ => Err(StoreUrlError::Unknown(scheme.to_owned())),
         }
     }
+}
+
+#[cfg(feature = "postgres")]
+fn postgres(scheme: &str, rest: &str) -> Result<StoreUrl, StoreUrlError> {
+    if rest.starts_with("//") {
+        Ok(StoreUrl::Postgres(PostgresUrl::new(format!(
+            "{scheme}:{rest}"
+        ))))
+    } else {
+        Err(StoreUrlError::NoAuthority(format!("{scheme}:…")))
+    }
+}
+
+#[cfg(not(feature = "postgres"))]
+fn postgres(scheme: &str, _: &str) -> Result<StoreUrl, StoreUrlError> {
+    Err(StoreUrlError::NotBuilt(scheme.to_owned()))
 }
 
 /// Opens the store at `url`. The options apply to a store with a file.
@@ -59,6 +85,8 @@ pub async fn open_store(
     Ok(match url {
         StoreUrl::Memory => Arc::new(MemoryStore::new()),
         StoreUrl::Sqlite(path) => Arc::new(Sqlite::open(path, options).await?),
+        #[cfg(feature = "postgres")]
+        StoreUrl::Postgres(url) => Arc::new(Postgres::open(url).await?),
     })
 }
 
@@ -103,7 +131,13 @@ mod tests {
     #[test]
     fn an_invalid_store_url_is_refused_with_a_suggestion() {
         for (text, part) in [
-            ("postgres://localhost/tasks", "not built yet"),
+            #[cfg(not(feature = "postgres"))]
+            (
+                "postgres://localhost/tasks",
+                "built without `postgres` stores",
+            ),
+            #[cfg(feature = "postgres")]
+            ("postgres:tasks", "not a PostgreSQL URL"),
             ("redis://localhost", "unknown kind of store `redis`"),
             ("sqlite:", "names no file"),
             ("sqlite::memory:", "`memory:`"),

@@ -14,6 +14,8 @@ mod limit;
 pub mod mcp;
 mod model;
 mod output;
+#[cfg(unix)]
+mod postgres;
 mod process;
 #[cfg(unix)]
 mod pty;
@@ -28,6 +30,8 @@ pub use ids::CountingIds;
 pub use limit::{eventually, wait_for, within};
 pub use model::ModelStore;
 pub use output::OutputLines;
+#[cfg(unix)]
+pub use postgres::{PostgresServer, Sync as PostgresSync};
 pub use process::ServerProcess;
 #[cfg(unix)]
 pub use pty::{Pty, TerminalProcess};

@@ -14,7 +14,7 @@ use crate::terminal::{self, Line, Tone, say};
 pub(super) fn find(url: &StoreUrl) -> Result<Vec<Task>, Failure> {
     let reader = match url {
         StoreUrl::Sqlite(path) => SqliteReader::open(path)?,
-        StoreUrl::Memory => None,
+        StoreUrl::Memory | StoreUrl::Postgres(_) => None,
     };
     let Some(reader) = reader else {
         return Ok(Vec::new());

@@ -18,7 +18,7 @@ pub(crate) fn path(store: &StoreUrl) -> Result<PathBuf, Failure> {
             name.push(".sock");
             Ok(name.into())
         }
-        StoreUrl::Memory => Err(Failure::Usage(
+        StoreUrl::Memory | StoreUrl::Postgres(_) => Err(Failure::Usage(
             "a gateway in the background needs a file for its tasks\n  next: name one with --store"
                 .into(),
         )),

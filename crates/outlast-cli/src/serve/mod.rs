@@ -51,7 +51,8 @@ pub(crate) async fn run(args: Serve) -> Result<(), Failure> {
             starting = gateway::take_over(&url) => starting?,
             () = signals.next() => return Ok(()),
         },
-        StoreUrl::Memory => None,
+        // Any number of gateways may use a database.
+        StoreUrl::Memory | StoreUrl::Postgres(_) => None,
     };
     // The listener responds "starting" while the store opens.
     let opening = StoreOpening::start(url.clone());
@@ -123,7 +124,7 @@ impl Local {
             urls,
         };
         let listener = match store {
-            StoreUrl::Memory => None,
+            StoreUrl::Memory | StoreUrl::Postgres(_) => None,
             StoreUrl::Sqlite(_) => match socket::listen_next_to(store) {
                 Ok(listener) => Some(listener),
                 Err(why) => {

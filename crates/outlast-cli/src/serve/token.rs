@@ -92,7 +92,7 @@ fn path(store: &StoreUrl) -> Result<PathBuf, Failure> {
             name.push(".token");
             Ok(name.into())
         }
-        StoreUrl::Memory => Ok(dirs::data_folder()?.join("token")),
+        StoreUrl::Memory | StoreUrl::Postgres(_) => Ok(dirs::data_folder()?.join("token")),
     }
 }
 

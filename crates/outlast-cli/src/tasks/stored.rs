@@ -160,6 +160,9 @@ fn open(at: &TaskSource) -> Result<Option<SqliteReader>, Failure> {
 fn open_url(url: &StoreUrl) -> Result<Option<SqliteReader>, Failure> {
     match url {
         StoreUrl::Sqlite(path) => Ok(SqliteReader::open(path)?),
+        StoreUrl::Postgres(_) => Err(Failure::Usage(
+            "this command reads files only\n  next: ask a gateway that uses the database: give its URL as the target".into(),
+        )),
         StoreUrl::Memory => Err(Failure::Usage(
             "a store in memory can be read only by the process that has it\n  next: name a file with --store sqlite:PATH".into(),
         )),
@@ -199,7 +202,7 @@ pub(super) fn whole_id(store: &StoreUrl, id: &str) -> Result<TaskId, Failure> {
 pub(super) fn whole_id_at_gateway(id: &str) -> Result<String, Failure> {
     let reader = match dirs::gateway_store()? {
         StoreUrl::Sqlite(path) => SqliteReader::open(&path)?,
-        StoreUrl::Memory => None,
+        StoreUrl::Memory | StoreUrl::Postgres(_) => None,
     };
     let Some(reader) = reader.filter(|_| id.parse::<TaskId>().is_err()) else {
         return Ok(id.to_owned());

@@ -250,7 +250,7 @@ const STORES: &[&[&str]] = &[
     &["tasks", "get", "--store", "sqlite:missing.db", NO_TASK],
     &["demo", "--store", "sqlite:missing/folder/demo.db"],
     &["demo", "--store", "sqlite:text.db"],
-    &["demo", "--store", "postgres://localhost/tasks"],
+    &["demo", "--store", "postgres:tasks"],
     &["demo", "--store", "redis:x"],
     &["store", "backup", "copy.db"],
     &["store", "backup", "copy.db", "--store", "memory:"],

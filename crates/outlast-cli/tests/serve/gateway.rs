@@ -42,7 +42,14 @@ impl Gateway {
     }
 
     pub(crate) fn token(&self) -> String {
-        let path = self.home.join("outlast/tasks.db.token");
+        let folder = self.home.join("outlast");
+        let next_to_the_store = folder.join("tasks.db.token");
+        // A store without a file has no other place.
+        let path = if next_to_the_store.exists() {
+            next_to_the_store
+        } else {
+            folder.join("token")
+        };
         std::fs::read_to_string(path)
             .expect("a token")
             .trim()

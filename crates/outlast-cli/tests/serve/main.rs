@@ -4,6 +4,7 @@
 mod descriptors;
 mod gateway;
 mod logs;
+mod nodes;
 mod settings;
 mod start;
 

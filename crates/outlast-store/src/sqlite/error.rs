@@ -88,6 +88,10 @@ pub enum OpenError {
         /// The error.
         source: rusqlite::Error,
     },
+    /// The store is not a file but a database, and the database cannot be used.
+    #[cfg(feature = "postgres")]
+    #[error(transparent)]
+    Postgres(#[from] crate::postgres::PostgresError),
 }
 
 impl OpenError {

@@ -10,8 +10,8 @@ mod stage;
 use std::sync::Arc;
 
 use outlast_engine::{MemoryStore, Store};
-use outlast_store::{Durability, Sqlite, SqliteOptions};
-use outlast_testkit::ModelStore;
+use outlast_store::{Durability, Postgres, PostgresUrl, Sqlite, SqliteOptions};
+use outlast_testkit::{ModelStore, PostgresServer};
 use proptest::prelude::*;
 use tempfile::TempDir;
 
@@ -56,6 +56,37 @@ impl Subject for InFile {
     }
 }
 
+/// A store in a database.
+struct InDatabase {
+    store: Arc<dyn Store>,
+    url: PostgresUrl,
+}
+
+impl InDatabase {
+    async fn new() -> Self {
+        let url = PostgresUrl::new(PostgresServer::shared().fresh_url());
+        let store = open_database(&url).await;
+        Self { store, url }
+    }
+}
+
+#[async_trait::async_trait]
+impl Subject for InDatabase {
+    fn store(&self) -> &Arc<dyn Store> {
+        &self.store
+    }
+
+    async fn reopen(&mut self) {
+        self.store.close().await.expect("an open store is closed");
+        self.store = open_database(&self.url).await;
+    }
+}
+
+async fn open_database(url: &PostgresUrl) -> Arc<dyn Store> {
+    let store = Postgres::open(url).await;
+    Arc::new(store.expect("the database runs"))
+}
+
 async fn open(folder: &TempDir) -> Arc<dyn Store> {
     let options = SqliteOptions {
         // What is compared is what is said, not what survives the loss of power.
@@ -84,6 +115,12 @@ proptest! {
     fn sqlite_does_what_memory_does(script in script()) {
         let memory = InProcess(Arc::new(MemoryStore::new()));
         perform(memory, InFile::new(), &script)?;
+    }
+
+    #[test]
+    fn postgres_does_what_memory_does(script in script()) {
+        let memory = InProcess(Arc::new(MemoryStore::new()));
+        perform(memory, InDatabase::new(), &script)?;
     }
 }
 

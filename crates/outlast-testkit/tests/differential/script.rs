@@ -49,6 +49,14 @@ pub(crate) enum Scene {
     },
     Usage(u8),
     Write(Vec<Note>),
+    /// A record is written if the expected text is stored, or none.
+    Swap {
+        expected: Option<u8>,
+        kind: u8,
+        key: u8,
+        lives: Option<u64>,
+        text: u8,
+    },
     Read(u8, u8),
     ReadAll(u8, Option<u8>),
     Join(u8),
@@ -129,6 +137,7 @@ fn scene() -> impl Strategy<Value = Scene> {
         1 => (0usize..4).prop_map(|limit| Scene::SomeDue { limit }),
         2 => (0..OWNERS).prop_map(Scene::Usage),
         2 => notes().prop_map(Scene::Write),
+        2 => swap(),
         2 => (0..2u8, 0..KEYS).prop_map(|(kind, key)| Scene::Read(kind, key)),
         2 => (0..2u8, option::of(0..OWNERS)).prop_map(|(kind, owner)| Scene::ReadAll(kind, owner)),
         2 => (0..NODES).prop_map(Scene::Join),
@@ -136,6 +145,24 @@ fn scene() -> impl Strategy<Value = Scene> {
         3 => (0..NODES).prop_map(Scene::Claim),
         1 => Just(Scene::Reopen),
     ]
+}
+
+/// With few texts, so that the expected one is sometimes stored.
+fn swap() -> impl Strategy<Value = Scene> {
+    let fields = (
+        option::of(0..3u8),
+        0..2u8,
+        0..KEYS,
+        option::of(0u64..9_000),
+        0..3u8,
+    );
+    fields.prop_map(|(expected, kind, key, lives, text)| Scene::Swap {
+        expected,
+        kind,
+        key,
+        lives,
+        text,
+    })
 }
 
 fn new_one() -> impl Strategy<Value = NewOne> {
@@ -203,7 +230,7 @@ fn notes() -> impl Strategy<Value = Vec<Note>> {
         0..KEYS,
         option::of(0..OWNERS),
         option::of(0u64..9_000),
-        any::<u8>(),
+        0..6u8,
     );
     let note = prop_oneof![
         3 => put.prop_map(|(kind, key, owner, lives, text)| Note::Put { kind, key, owner, lives, text }),

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use outlast_engine::laws::fixtures::{self, CREATED};
 use outlast_engine::store::{
-    Insert, InsertResult, Record, RecordKey, RecordWrite, Replace, Snapshot, StoreEvents, Usage,
+    Insert, InsertResult, Record, RecordKey, RecordSwap, RecordWrite, Replace, Snapshot,
+    StoreEvents, Usage,
 };
 use outlast_engine::task::{Lifetime, NewTask, ResumeState};
 use outlast_engine::transition::{Command, Next};
@@ -39,6 +40,7 @@ pub(crate) enum Says {
     SomeDue(usize),
     Usage(Usage),
     Records(Vec<Record>),
+    Swapped(bool),
     Offered(Vec<(TaskId, Revision)>),
     Done,
     /// The script asked for what cannot be, such as a command that the task refuses.
@@ -121,6 +123,25 @@ impl<S: Subject> Stage<S> {
                 let written = store.write_records(self.records(notes)).await;
                 written.expect("the store is open");
                 Says::Done
+            }
+            Scene::Swap {
+                expected,
+                kind,
+                key,
+                lives,
+                text,
+            } => {
+                let swap = RecordSwap {
+                    expected: expected.map(bytes),
+                    record: Record {
+                        key: record_key(*kind, *key),
+                        owner: None,
+                        expires: lives.map(|lives| self.now.plus(lives)),
+                        bytes: bytes(*text),
+                    },
+                };
+                let swapped = store.swap_record(swap, self.now).await;
+                Says::Swapped(swapped.expect("the store is open"))
             }
             Scene::Read(kind, key) => {
                 let found = store.record(&record_key(*kind, *key), self.now).await;
@@ -374,7 +395,7 @@ impl<S: Subject> Stage<S> {
                 key: record_key(*kind, *key),
                 owner: owner.map(name),
                 expires: lives.map(|lives| self.now.plus(lives)),
-                bytes: Arc::from([*text, 0, 255]),
+                bytes: bytes(*text),
             }),
         };
         notes.iter().map(write).collect()
@@ -401,6 +422,10 @@ fn id(n: u8) -> TaskId {
 
 fn name(n: u8) -> Owner {
     Owner::principal(format!("owner {n}"))
+}
+
+fn bytes(text: u8) -> Arc<[u8]> {
+    Arc::from([text, 0, 255])
 }
 
 fn record_key(kind: u8, key: u8) -> RecordKey {

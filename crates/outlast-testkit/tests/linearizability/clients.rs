@@ -17,22 +17,26 @@ use outlast_wire::Raw;
 use crate::history::{ASKER, Actor, FINISHER, History};
 use crate::spec::{Op, Outcome, Reply, Seen};
 
-/// Lets `clients` loose on `tasks` tasks and returns what they went through.
+/// Runs `clients` on `tasks` tasks and returns their history. Each store has its own engine, and the
+/// clients are spread over the engines.
 pub(crate) async fn round(
-    store: Arc<dyn Store>,
+    stores: Vec<Arc<dyn Store>>,
     seed: u64,
     clients: u32,
     tasks: usize,
 ) -> Arc<History> {
     let history = Arc::new(History::default());
-    let engine = open(store, &history).await;
+    let mut engines = Vec::new();
+    for store in stores {
+        engines.push(open(store, &history).await);
+    }
     let mut ids = Vec::new();
-    for _ in 0..tasks {
-        ids.push(create(&engine, &history).await);
+    for n in 0..tasks {
+        ids.push(create(&engines[n % engines.len()], &history).await);
     }
     let clients = (0..clients).map(|number| {
         let client = Client {
-            engine: engine.clone(),
+            engine: engines[number as usize % engines.len()].clone(),
             history: history.clone(),
             number,
         };
@@ -65,8 +69,10 @@ pub(crate) async fn round(
     for client in clients {
         client.await.expect("no client fails");
     }
-    let closed = engine.shutdown(Duration::from_secs(10)).await;
-    assert_eq!(closed.expect("it closes").interrupted, 0);
+    for engine in engines {
+        let closed = engine.shutdown(Duration::from_secs(10)).await;
+        assert_eq!(closed.expect("it closes").interrupted, 0);
+    }
     history
 }
 

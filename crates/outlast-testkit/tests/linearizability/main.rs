@@ -7,8 +7,9 @@ mod spec;
 
 use std::sync::Arc;
 
-use outlast_engine::MemoryStore;
-use outlast_store::{Sqlite, SqliteOptions};
+use outlast_engine::{MemoryStore, Store};
+use outlast_store::{Postgres, PostgresUrl, Sqlite, SqliteOptions};
+use outlast_testkit::PostgresServer;
 
 use clients::{Client, create, open, round};
 use history::History;
@@ -18,7 +19,7 @@ use lying::{Lie, Lying};
 async fn tasks_in_memory_are_linearizable() {
     let mut steps = 0;
     for seed in 0..150 {
-        let history = round(Arc::new(MemoryStore::new()), seed, 4, 3).await;
+        let history = round(vec![Arc::new(MemoryStore::new())], seed, 4, 3).await;
         steps += history
             .check()
             .unwrap_or_else(|odd| panic!("seed {seed}: {odd}"));
@@ -34,13 +35,42 @@ async fn tasks_in_sqlite_are_linearizable() {
     for seed in 0..40 {
         let path = folder.path().join(format!("{seed}.db"));
         let store = Sqlite::open(&path, SqliteOptions::default()).await;
-        let history = round(Arc::new(store.expect("a new file")), seed, 4, 3).await;
+        let history = round(vec![Arc::new(store.expect("a new file"))], seed, 4, 3).await;
         steps += history
             .check()
             .unwrap_or_else(|odd| panic!("seed {seed}: {odd}"));
     }
     println!("{steps} events explained");
     assert!(steps >= 40 * MIN_EVENTS, "only {steps} events");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn tasks_in_postgres_are_linearizable() {
+    on_postgres(20, 1).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn tasks_of_two_nodes_are_linearizable() {
+    on_postgres(20, 2).await;
+}
+
+/// Runs rounds on a database that several nodes share.
+async fn on_postgres(rounds: u64, nodes: usize) {
+    let mut steps = 0;
+    for seed in 0..rounds {
+        let url = PostgresUrl::new(PostgresServer::shared().fresh_url());
+        let mut stores: Vec<Arc<dyn Store>> = Vec::new();
+        for _ in 0..nodes {
+            let store = Postgres::open(&url).await;
+            stores.push(Arc::new(store.expect("the database runs")));
+        }
+        let history = round(stores, seed, 4, 3).await;
+        steps += history
+            .check()
+            .unwrap_or_else(|odd| panic!("seed {seed}: {odd}"));
+    }
+    println!("{steps} events explained");
+    assert!(steps >= rounds as usize * MIN_EVENTS, "only {steps} events");
 }
 
 #[tokio::test]

@@ -1,11 +1,9 @@
 //! Conversion of a task to a row of the view `tasks`, and back.
 
 mod columns;
-mod details;
 mod id;
 mod read;
 mod statements;
-mod text;
 mod write;
 
 pub(super) use columns::{select_sql, select_summary_sql};

@@ -12,8 +12,8 @@ use rusqlite::types::ValueRef;
 
 use super::RowId;
 use super::columns::Column;
-use super::details::Details;
-use super::text::{self, StateWord};
+use crate::encoding::details::Details;
+use crate::encoding::text::{self, StateWord};
 
 /// A row that cannot be read as a task.
 #[derive(Debug, thiserror::Error)]

@@ -6,7 +6,7 @@ use rusqlite::types::Null;
 use rusqlite::{Result, Statement, ToSql};
 
 use super::columns::{COLUMNS, Column};
-use super::{details, text};
+use crate::encoding::{details, text};
 
 /// A statement whose parameters are columns. They keep their values from one execution to the next,
 /// so a value that consecutive tasks share is bound once.

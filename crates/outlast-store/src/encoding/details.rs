@@ -11,7 +11,7 @@ use outlast_wire::{Raw, Timestamp};
 use serde::{Deserialize, Deserializer, Serialize};
 
 /// Writes the details of a task, or nothing if all have their default values.
-pub(super) fn write(out: &mut Vec<u8>, task: &Task) {
+pub(crate) fn write(out: &mut Vec<u8>, task: &Task) {
     let lifetime = &task.lifetime;
     let usual = Lifetime::new(lifetime.ttl_ms, TtlPolicy::Strict, None);
     let plain = *lifetime == usual
@@ -43,25 +43,25 @@ pub(super) fn write(out: &mut Vec<u8>, task: &Task) {
 /// The details of a task, as they are stored.
 #[derive(Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub(super) struct Details {
+pub(crate) struct Details {
     granted: Option<u64>,
     keep: Option<StoredTtlPolicy>,
     run_limit: Option<u64>,
     waited: u64,
     waiting_since: Option<u64>,
     cancel: Option<Cancel>,
-    pub(super) timeline_dropped: u32,
-    pub(super) asked: BTreeSet<InputKey>,
+    pub(crate) timeline_dropped: u32,
+    pub(crate) asked: BTreeSet<InputKey>,
     asks: Vec<StoredRequest>,
-    pub(super) answers: BTreeMap<InputKey, InputResponse>,
+    pub(crate) answers: BTreeMap<InputKey, InputResponse>,
 }
 
 impl Details {
-    pub(super) fn read(text: &str) -> Result<Self, serde_json::Error> {
+    pub(crate) fn read(text: &str) -> Result<Self, serde_json::Error> {
         serde_json::from_str(text)
     }
 
-    pub(super) fn lifetime(&self, ttl_ms: u64) -> Lifetime {
+    pub(crate) fn lifetime(&self, ttl_ms: u64) -> Lifetime {
         Lifetime {
             ttl_ms,
             granted_ttl_ms: self.granted.unwrap_or(ttl_ms),
@@ -75,7 +75,7 @@ impl Details {
         }
     }
 
-    pub(super) fn cancel(&self) -> Option<CancelIntent> {
+    pub(crate) fn cancel(&self) -> Option<CancelIntent> {
         self.cancel.as_ref().map(|cancel| CancelIntent {
             requested: Timestamp(cancel.requested),
             deadline: Timestamp(cancel.deadline),
@@ -83,7 +83,7 @@ impl Details {
     }
 
     /// Returns the open input requests, if there are any.
-    pub(super) fn take_input_requests(&mut self) -> Option<Outstanding> {
+    pub(crate) fn take_input_requests(&mut self) -> Option<Outstanding> {
         let asks = std::mem::take(&mut self.asks).into_iter().map(|ask| {
             let question = InputRequest {
                 kind: ask.kind,

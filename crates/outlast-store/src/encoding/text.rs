@@ -8,7 +8,7 @@ use outlast_wire::Timestamp;
 use serde::{Deserialize, Serialize};
 
 /// The word for a state. The code of an error follows its word.
-pub(super) fn state(state: &State) -> Cow<'static, str> {
+pub(crate) fn state(state: &State) -> Cow<'static, str> {
     match state {
         State::Working => "working".into(),
         State::AwaitingInput(_) => "awaiting_input".into(),
@@ -20,13 +20,13 @@ pub(super) fn state(state: &State) -> Cow<'static, str> {
 }
 
 /// A parsed state word.
-pub(super) enum StateWord {
+pub(crate) enum StateWord {
     Working,
     AwaitingInput,
     Ended(Ending),
 }
 
-pub(super) fn read_state(word: &str) -> Option<StateWord> {
+pub(crate) fn read_state(word: &str) -> Option<StateWord> {
     Some(match word {
         "working" => StateWord::Working,
         "awaiting_input" => StateWord::AwaitingInput,
@@ -40,14 +40,14 @@ pub(super) fn read_state(word: &str) -> Option<StateWord> {
     })
 }
 
-pub(super) fn retry(retry: RetryClass) -> Option<&'static str> {
+pub(crate) fn retry(retry: RetryClass) -> Option<&'static str> {
     match retry {
         RetryClass::Never => None,
         RetryClass::Rerun => Some("rerun"),
     }
 }
 
-pub(super) fn read_retry(word: Option<&str>) -> Option<RetryClass> {
+pub(crate) fn read_retry(word: Option<&str>) -> Option<RetryClass> {
     [RetryClass::Never, RetryClass::Rerun]
         .into_iter()
         .find(|value| retry(*value) == word)
@@ -55,7 +55,7 @@ pub(super) fn read_retry(word: Option<&str>) -> Option<RetryClass> {
 
 /// Writes the history of a task without the parts that are in other columns: its creation and, if
 /// it is the last event, its end. Writes nothing if there are no other events.
-pub(super) fn timeline(out: &mut Vec<u8>, task: &Task) {
+pub(crate) fn timeline(out: &mut Vec<u8>, task: &Task) {
     let mut entries = &task.timeline.entries[..];
     if task.timeline.dropped == 0 {
         if let [first, rest @ ..] = entries
@@ -84,7 +84,7 @@ pub(super) fn timeline(out: &mut Vec<u8>, task: &Task) {
 
 /// Reads the timeline of a task that was created at `created` and, if it has ended, last changed at
 /// `ended`.
-pub(super) fn read_timeline(
+pub(crate) fn read_timeline(
     text: Option<&str>,
     dropped: u32,
     created: Timestamp,

@@ -1,0 +1,108 @@
+//! What other nodes changed: numbered rows that each node reads in order.
+//!
+//! The numbers are in the order of commits, because every write holds one lock. A notification only
+//! causes an earlier read, so a lost one delays an event and loses none.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use outlast_engine::store::StoreEvent;
+use outlast_engine::{NodeId, StoreError};
+use tokio::time::{sleep, timeout};
+use tokio_postgres::types::Type;
+
+use super::connection::{Link, Parameter};
+use super::leases::Leases;
+
+pub(super) struct Changes {
+    pub(super) link: Arc<Link>,
+    /// The quoted schema.
+    pub(super) schema: String,
+    /// The id of this store.
+    pub(super) writer: i64,
+    pub(super) leases: Arc<Leases>,
+    /// Whether notifications arrive.
+    pub(super) notified: AtomicBool,
+}
+
+impl Changes {
+    /// Reads changes until the store is dropped.
+    pub(super) async fn read_loop(self: Arc<Self>) {
+        loop {
+            let pause = if self.notified.load(Ordering::Relaxed) {
+                POLL_INTERVAL_WITH_NOTIFICATIONS
+            } else {
+                POLL_INTERVAL
+            };
+            // At the end of the interval, changes are read without a notification.
+            let _ = timeout(pause, self.leases.wake.notified()).await;
+            loop {
+                match self.read().await {
+                    Ok(MAX_CHANGES) => {}
+                    Ok(_) => break,
+                    Err(error) => {
+                        tracing::debug!(%error, "cannot read the changes of other nodes; retrying");
+                        break;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Reads some changes and returns their number.
+    async fn read(&self) -> Result<usize, StoreError> {
+        let mut cursor = self.leases.cursor.lock().await;
+        if !self.leases.has_nodes() {
+            return Ok(0);
+        }
+        let sql = format!(
+            "SELECT seq, node, task FROM {}.changes WHERE seq > $1 ORDER BY seq LIMIT {MAX_CHANGES}",
+            self.schema
+        );
+        let after = *cursor;
+        let rows = self.link.query(&sql, &[(&after, Type::INT8)]).await?;
+        for row in &rows {
+            *cursor = row.get(0);
+            let (from, task): (i64, Option<&str>) = (row.get(1), row.get(2));
+            let event = match task.map(str::parse) {
+                None => StoreEvent::NodeLeft,
+                Some(Ok(id)) => StoreEvent::TaskChanged(id),
+                Some(Err(_)) => continue,
+            };
+            self.leases.send(NodeId(from.cast_unsigned()), event);
+        }
+        Ok(rows.len())
+    }
+
+    /// Notifies the stores of other nodes until this store is dropped: the first time at once, then at
+    /// most every few milliseconds.
+    pub(super) async fn announce_loop(self: Arc<Self>) {
+        let sql = format!(
+            "SELECT count(pg_notify('{CHANNEL_PREFIX}' || other.writer, '')) FROM
+             (SELECT DISTINCT writer FROM {}.nodes WHERE NOT lost AND writer <> $1) AS other",
+            self.schema
+        );
+        loop {
+            self.leases.announce.notified().await;
+            let parameters: [Parameter<'_>; 1] = [(&self.writer, Type::INT8)];
+            // Without the notification, the other nodes read the changes later.
+            let _ = self.link.query(&sql, &parameters).await;
+            sleep(ANNOUNCE_INTERVAL).await;
+        }
+    }
+}
+
+/// The channel of a store is this prefix and its id.
+pub(super) const CHANNEL_PREFIX: &str = "outlast_";
+
+/// How often changes are read while notifications do not arrive.
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
+
+const POLL_INTERVAL_WITH_NOTIFICATIONS: Duration = Duration::from_secs(10);
+
+/// The shortest time between two notifications.
+const ANNOUNCE_INTERVAL: Duration = Duration::from_millis(10);
+
+/// The maximum number of changes in one read.
+const MAX_CHANGES: usize = 1_000;

@@ -1,0 +1,35 @@
+//! Tasks in PostgreSQL, for several nodes on one database.
+//!
+//! Writes of a store go to its writer, which executes many in one statement. Reads are one indexed
+//! statement each. The tables are in `sql`; the views `overview` and `node_overview` show them to
+//! people.
+//!
+//! | module | content |
+//! |---|---|
+//! | `options`, `tls` | from a URL and `PG…` variables to the parameters of a connection |
+//! | `connection` | connections that are made again after they are lost |
+//! | `schema` | the tables and their versions |
+//! | `store` | the [`Store`](outlast_engine::Store) trait |
+//! | `writer`, `batch` | many operations in one transaction, and their replies |
+//! | `read`, `row`, `text` | statements that read, and tasks as rows |
+//! | `leases` | joined nodes, their leases, and the claim of tasks of lost nodes |
+//! | `changes`, `listener` | what other nodes changed, and notifications of it |
+
+mod batch;
+mod changes;
+mod connection;
+mod error;
+mod leases;
+mod listener;
+mod options;
+mod read;
+mod row;
+mod schema;
+mod store;
+mod text;
+mod tls;
+mod writer;
+
+pub use error::PostgresError;
+pub use options::PostgresUrl;
+pub use store::Postgres;
