@@ -11,6 +11,7 @@ mod part;
 mod peers;
 mod programs;
 mod python;
+mod queue;
 mod record;
 mod restarts;
 mod schemas;
@@ -66,7 +67,7 @@ cargo xtask bench gateway     what the gateway adds to a call and a task, beside
 cargo xtask bench store       durable lifecycles beside a raw log; memory, disk and opening time of retained tasks (--quick, --out FILE)
 cargo xtask bench bars        the rows of http and store that have a bar, as ratios in one run (--quick, --out FILE)
 cargo xtask peers             real clients talk to the sample server, our client to real servers, both through the gateway
-cargo xtask peers PART...     only these parts (clients inspector servers gateways restarts)
+cargo xtask peers PART...     only these parts (clients inspector servers gateways restarts queue)
 cargo xtask conformance       the official suite against our fixtures, held against a strict list
 cargo xtask coverage          compares docs/coverage.md with docs/checklist.md and with the tests that passed in the last run
 cargo xtask dist              an archive of the release binary for this machine, with its checksum, in target/dist

@@ -10,18 +10,19 @@ use std::time::{Duration, Instant};
 
 use crate::npm::{self, root};
 use crate::part::run as run_command;
-use crate::{check, gateways, python, record, restarts, servers};
+use crate::{check, gateways, python, queue, record, restarts, servers};
 
 /// Runs the checks of one part.
 type PartFn = fn() -> Result<(), String>;
 
 /// The parts with their names, in the order in which they run.
-const PARTS: [(&str, PartFn); 5] = [
+const PARTS: [(&str, PartFn); 6] = [
     ("clients", clients),
     ("inspector", inspector),
     ("servers", servers::run),
     ("gateways", gateways::run),
     ("restarts", restarts::run),
+    ("queue", queue::run),
 ];
 
 /// Runs the parts that `only` names, or all. `cargo xtask test` begins and ends the record of a run

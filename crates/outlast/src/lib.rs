@@ -9,6 +9,7 @@ mod broadcaster;
 pub mod client;
 mod completion;
 pub mod content;
+pub mod detached;
 pub mod gateway;
 mod input_check;
 mod local_server;

@@ -8,9 +8,12 @@ use outlast_engine::engine::Runner;
 use outlast_engine::{Engine, EngineError, Store};
 
 use crate::ServerError;
+use crate::detached::{Completion, CompletionError, CompletionHandle};
 use crate::outlast::Outlast;
 use crate::server::{Backend, McpServer};
-use crate::transport::http::{self, HttpOptions, HttpServer, HttpService};
+use crate::transport::http::{
+    self, CallbackRoute, CallbackService, Fallback, HttpOptions, HttpServer, HttpService,
+};
 use crate::transport::stdio;
 
 /// A configured server that is not started. [`Server::builder`] makes one.
@@ -22,6 +25,8 @@ pub struct Server {
     /// The name of the backend's runner.
     pub(crate) runner_name: Arc<str>,
     pub(crate) http: HttpOptions,
+    /// The path of the callbacks of detached tasks, if its listener serves them.
+    pub(crate) callback_path: Option<Arc<str>>,
 }
 
 /// A started server without a listener: its store is open, and tasks of a previous run are
@@ -60,7 +65,16 @@ impl Server {
     /// store is open and tasks of a previous run are recovered, requests are answered with −32603
     /// "starting".
     pub async fn listen(self) -> Result<ServerHandle, ServerError> {
-        let (running, start) = self.starting();
+        let callback_path = self.callback_path.clone();
+        let (mut running, start) = self.starting();
+        if let Some(path) = callback_path {
+            let route = CallbackRoute {
+                path,
+                service: running.callback_service(),
+                next: running.http.fallback.take(),
+            };
+            running.http.fallback = Some(Fallback::new(route));
+        }
         let listener = http::serve(running.mcp.clone(), running.http.clone()).await;
         let listener = listener.map_err(|source| ServerError::Listen {
             address: running.http.bind,
@@ -119,6 +133,20 @@ impl RunningServer {
         http::service(self.mcp.clone(), self.http.clone())
     }
 
+    /// The endpoint for reports about detached tasks, for a router of your program. A request needs
+    /// the handle of its task.
+    pub fn callback_service(&self) -> CallbackService {
+        CallbackService::new(self.engine.clone())
+    }
+
+    /// The detached task of `handle`, to report or end it in this process.
+    pub async fn completion(
+        &self,
+        handle: &CompletionHandle,
+    ) -> Result<Completion, CompletionError> {
+        Completion::open(&self.engine, handle).await
+    }
+
     /// The MCP server, for a transport of your own and for notifications to its clients.
     pub fn mcp(&self) -> &Arc<McpServer> {
         &self.mcp
@@ -156,6 +184,14 @@ impl ServerHandle {
     /// The engine that runs its tasks.
     pub fn engine(&self) -> &Engine {
         self.running.engine()
+    }
+
+    /// The detached task of `handle`, to report or end it in this process.
+    pub async fn completion(
+        &self,
+        handle: &CompletionHandle,
+    ) -> Result<Completion, CompletionError> {
+        self.running.completion(handle).await
     }
 
     /// Stops accepting calls, waits a limited time for calls and requests, and closes the store.

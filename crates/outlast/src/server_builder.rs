@@ -37,6 +37,7 @@ pub struct ServerBuilder<B = LocalServer> {
     outlast: OutlastBuilder,
     http: HttpOptions,
     authenticate: Option<Arc<dyn Authenticate>>,
+    callback_path: Option<Arc<str>>,
 }
 
 impl Server {
@@ -54,6 +55,7 @@ impl Server {
             outlast: Outlast::builder(),
             http: HttpOptions::default(),
             authenticate: None,
+            callback_path: None,
         }
     }
 }
@@ -90,6 +92,13 @@ impl<B: Backend + Runner> ServerBuilder<B> {
         self
     }
 
+    /// Serves reports about detached tasks at `path` of the listener, such as `/callback`. See
+    /// [`detached`](crate::detached).
+    pub fn callbacks(mut self, path: &str) -> Self {
+        self.callback_path = Some(path.into());
+        self
+    }
+
     /// Sets the clock that decides on the times of tasks, for tests.
     pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
         self.outlast = self.outlast.clock(clock);
@@ -107,6 +116,7 @@ impl<B: Backend + Runner> ServerBuilder<B> {
             runner: backend,
             runner_name: RUNNER.into(),
             http,
+            callback_path: self.callback_path,
         }
     }
 

@@ -1,11 +1,13 @@
 //! The interface of the engine for a running call: status, input requests, cancellation.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use outlast_wire::log::Log;
 use tokio::sync::oneshot;
 
 use super::call_state::{CallStage, CallState};
+use super::detached::{DetachedTask, millis};
 use super::run::RetryDelay;
 use super::{EngineError, Event, Inner, InputError, Phase, Progress};
 use crate::id::{Attempt, InputKey, TaskId};
@@ -263,14 +265,13 @@ impl CallContext {
     }
 
     /// Gives the work away: the task has no executor from now on, and what this call returns is
-    /// dropped. The task continues with the returned attempt; see
-    /// [`Engine::detached`](super::Engine::detached). `run_limit_ms` counts from the creation of
-    /// the task. Only a task can be detached.
+    /// dropped. The returned task ends after `limit`, unless a heartbeat moves the end. Only a task
+    /// can be detached.
     pub async fn detach(
         &self,
         state: ResumeState,
-        run_limit_ms: Option<u64>,
-    ) -> Result<Attempt, EngineError> {
+        limit: Option<Duration>,
+    ) -> Result<DetachedTask, EngineError> {
         if !self.is_task() {
             return Err(EngineError::NotATask);
         }
@@ -285,10 +286,14 @@ impl CallContext {
         self.command(Command::Detach {
             attempt,
             state,
-            run_limit_ms,
+            limit_ms: limit.map(millis),
         })
         .await?;
-        Ok(attempt.next())
+        Ok(DetachedTask::new(
+            self.inner.clone(),
+            self.id(),
+            attempt.next(),
+        ))
     }
 
     /// Whether the caller requested a cancellation.

@@ -4,20 +4,21 @@
 //! [`DetachedTask::end`], by a cancellation, or at its run limit; exactly one end is stored.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use super::{Engine, EngineError, Event, Progress};
+use super::{Engine, EngineError, Event, Inner, Phase, Progress};
 use crate::id::{Attempt, InputKey, Scope, TaskId};
 use crate::input::InputRequest;
 use crate::outcome::Outcome;
 use crate::runtime::run_to_completion;
-use crate::store::Committed;
+use crate::store::{Committed, StoreError};
 use crate::task::Task;
 use crate::transition::{Command, Refused};
 
 /// A task whose work is done by other code.
 #[derive(Clone)]
 pub struct DetachedTask {
-    engine: Engine,
+    inner: Arc<Inner>,
     id: TaskId,
     attempt: Attempt,
 }
@@ -26,18 +27,28 @@ impl Engine {
     /// The detached task with this id. Operations with another attempt than the task has are
     /// refused.
     pub fn detached(&self, id: TaskId, attempt: Attempt) -> DetachedTask {
-        DetachedTask {
-            engine: self.clone(),
-            id,
-            attempt,
-        }
+        DetachedTask::new(self.inner.clone(), id, attempt)
     }
 }
 
 impl DetachedTask {
+    pub(super) fn new(inner: Arc<Inner>, id: TaskId, attempt: Attempt) -> Self {
+        Self { inner, id, attempt }
+    }
+
+    /// The id of the task.
+    pub fn id(&self) -> TaskId {
+        self.id
+    }
+
+    /// The attempt of the work.
+    pub fn attempt(&self) -> Attempt {
+        self.attempt
+    }
+
     /// Ends the task. Only the first end of a task succeeds.
     pub async fn end(&self, outcome: Outcome) -> Result<Committed<Task>, EngineError> {
-        let outcome = self.engine.inner.policy.sizes.admit(outcome);
+        let outcome = self.inner.policy.sizes.admit(outcome);
         self.change(Command::End {
             attempt: self.attempt,
             outcome,
@@ -48,7 +59,7 @@ impl DetachedTask {
 
     /// Sets the status text. The same text again changes nothing.
     pub async fn status(&self, message: &str) -> Result<(), EngineError> {
-        let message: Arc<str> = self.engine.inner.policy.sizes.cut_status(message).into();
+        let message: Arc<str> = self.inner.policy.sizes.cut_status(message).into();
         let change = self.change(Command::Status {
             attempt: self.attempt,
             message,
@@ -58,7 +69,7 @@ impl DetachedTask {
 
     /// Publishes progress to the watchers of this process. It is not stored.
     pub fn progress(&self, progress: &Progress) {
-        let subscribers = &self.engine.inner.subscribers;
+        let subscribers = &self.inner.subscribers;
         subscribers.publish(self.id, || Event::Progress(progress.clone()));
     }
 
@@ -69,7 +80,7 @@ impl DetachedTask {
         key: InputKey,
         request: InputRequest,
     ) -> Result<(), EngineError> {
-        let sizes = &self.engine.inner.policy.sizes;
+        let sizes = &self.inner.policy.sizes;
         sizes.check(
             "the key of the input request",
             key.as_str().len(),
@@ -108,18 +119,21 @@ impl DetachedTask {
             .map(drop)
     }
 
-    /// Sets the run limit, in milliseconds from the creation of the task.
-    pub async fn heartbeat(&self, run_limit_ms: u64) -> Result<(), EngineError> {
+    /// The work is alive: the task ends after `limit`, unless another heartbeat follows. Time spent
+    /// awaiting input does not count.
+    pub async fn heartbeat(&self, limit: Duration) -> Result<(), EngineError> {
         let change = self.change(Command::Heartbeat {
             attempt: self.attempt,
-            run_limit_ms,
+            limit_ms: millis(limit),
         });
         unless_unchanged(change.await)
     }
 
     async fn change(&self, command: Command) -> Result<Committed<Task>, EngineError> {
-        self.engine.check_ready()?;
-        let (inner, id) = (self.engine.inner.clone(), self.id);
+        if self.inner.phase() == Phase::Starting {
+            return Err(StoreError::Starting.into());
+        }
+        let (inner, id) = (self.inner.clone(), self.id);
         run_to_completion(async move { inner.change(&Scope::AnyTask, id, command).await }).await
     }
 }
@@ -129,4 +143,9 @@ fn unless_unchanged(changed: Result<Committed<Task>, EngineError>) -> Result<(),
         Ok(_) | Err(EngineError::Refused(Refused::Unchanged)) => Ok(()),
         Err(error) => Err(error),
     }
+}
+
+/// A duration in whole milliseconds.
+pub(super) fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }

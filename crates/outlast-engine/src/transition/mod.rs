@@ -98,15 +98,15 @@ pub enum Command {
         attempt: Attempt,
         /// What the engine needs to check later reports.
         state: ResumeState,
-        /// The new run limit, if it changes, in milliseconds.
-        run_limit_ms: Option<u64>,
+        /// How long the work may run from now on, in milliseconds, if that changes.
+        limit_ms: Option<u64>,
     },
-    /// The detached work is alive. Its run limit becomes `run_limit_ms`.
+    /// The detached work is alive and may run for a further `limit_ms`.
     Heartbeat {
         /// The attempt of the detached work.
         attempt: Attempt,
-        /// The new run limit in milliseconds.
-        run_limit_ms: u64,
+        /// How long it may run from now on, in milliseconds.
+        limit_ms: u64,
     },
     /// An engine takes the task over from an executor that was lost.
     Claim {
@@ -285,11 +285,9 @@ fn change(fields: &mut Fields, command: Command, now: Timestamp) -> Result<Chang
         Command::RequestCancel { deadline } => cancel::request(fields, deadline, now)?,
         Command::Extend { ttl } => expire::extend(fields, ttl, now)?,
         Command::Detach {
-            state,
-            run_limit_ms,
-            ..
-        } => detach::detach(fields, state, run_limit_ms, now),
-        Command::Heartbeat { run_limit_ms, .. } => detach::heartbeat(fields, run_limit_ms)?,
+            state, limit_ms, ..
+        } => detach::detach(fields, state, limit_ms, now),
+        Command::Heartbeat { limit_ms, .. } => detach::heartbeat(fields, limit_ms, now)?,
         Command::Claim { executor, how } => claim::claim(fields, executor, how, now),
     };
     Ok(effects.into())

@@ -65,9 +65,9 @@ async fn missing_heartbeats_end_a_detached_task() {
     let harness = Harness::new().await;
     let id = detached(&harness).await;
     let task = harness.engine.detached(id, Attempt(1));
-    task.heartbeat(1_000).await.unwrap();
+    task.heartbeat(Duration::from_secs(1)).await.unwrap();
     pass(900).await;
-    task.heartbeat(2_000).await.unwrap();
+    task.heartbeat(Duration::from_secs(1)).await.unwrap();
     pass(900).await;
     let stored = harness.engine.load(&ada(), id).await.unwrap();
     assert!(stored.state.ending().is_none());

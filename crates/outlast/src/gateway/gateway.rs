@@ -42,6 +42,7 @@ impl Outlast {
             backend: upstream.clone(),
             runner: upstream,
             http: HttpOptions::default(),
+            callback_path: None,
         }
     }
 

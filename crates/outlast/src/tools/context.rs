@@ -1,9 +1,9 @@
 //! The context of a running tool: status, progress, logs, input requests and cancellation.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 
-use outlast_engine::engine::{CallContext, InputError, Progress};
+use outlast_engine::engine::{CallContext, DetachedTask, InputError, Progress};
 use outlast_engine::{
     InputKey, InputKind, InputRequest, InputResponse, InputTiming, Origin, TaskId,
 };
@@ -18,7 +18,9 @@ use crate::server::RequestParts;
 /// Connects a running tool to its caller. Cheap to clone.
 #[derive(Clone)]
 pub struct ToolContext {
-    call: CallContext,
+    pub(super) call: CallContext,
+    /// The detached task, if the tool has given its work away.
+    pub(super) detached: Arc<OnceLock<DetachedTask>>,
     /// Whether the tool handles cancellation itself.
     handles_cancellation: Arc<AtomicBool>,
     /// Whether progress is also the status message of the task.
@@ -52,6 +54,7 @@ impl ToolContext {
                 origin.progress_token.is_some(),
             ),
             call,
+            detached: Arc::default(),
             handles_cancellation: Arc::default(),
         }
     }

@@ -6,6 +6,7 @@
 mod arguments;
 mod context;
 mod current;
+mod detach;
 #[cfg(feature = "schemars")]
 mod elicit;
 mod policy;
@@ -28,6 +29,7 @@ use serde_json::{Value, json};
 pub use arguments::Arguments;
 pub use context::{ElicitError, ToolContext};
 pub use current::current;
+pub use detach::DetachError;
 #[cfg(feature = "schemars")]
 pub use elicit::Elicited;
 pub use sampling::{Role, SamplingMessage, SamplingRequest, SamplingResponse};
@@ -60,6 +62,18 @@ impl ToolFailure {
     /// A JSON-RPC error, for an invalid request. The model does not see it.
     pub fn error(code: i64, message: impl Into<String>) -> Self {
         Self(FailureKind::Error(ErrorCode(code), message.into()))
+    }
+
+    /// The outcome of a call that failed so.
+    pub(crate) fn into_outcome(self) -> Outcome {
+        match self.0 {
+            FailureKind::Error(code, message) => Outcome::error(code, message),
+            FailureKind::Text(why) => {
+                let mut result = text(why);
+                result["isError"] = Value::Bool(true);
+                failed(&result)
+            }
+        }
     }
 
     /// The error of a request that is not a tool call.
@@ -141,17 +155,13 @@ impl Runner for Tools {
             ended = current::run_with(cx.clone(), || (tool.run)(arguments, cx.clone())) => ended,
             () = cx.cancelled_unhandled() => return Outcome::Cancelled,
         };
-        match ended {
+        let outcome = match ended {
             // A tool can set `isError` itself.
             Ok(result) if result["isError"] == true => failed(&result),
             Ok(result) => Outcome::Result(Raw::from(&result)),
-            Err(ToolFailure(FailureKind::Error(code, message))) => Outcome::error(code, message),
-            Err(ToolFailure(FailureKind::Text(why))) => {
-                let mut result = text(why);
-                result["isError"] = Value::Bool(true);
-                failed(&result)
-            }
-        }
+            Err(failure) => failure.into_outcome(),
+        };
+        cx.after_detach(outcome).await
     }
 }
 

@@ -5,6 +5,7 @@
 mod attacks;
 mod cors;
 mod crash;
+mod detached;
 mod harness;
 mod health;
 mod input_requests;
@@ -12,6 +13,7 @@ mod misbehaving_clients;
 mod mounted;
 mod principals;
 mod rate_limits;
+mod redis_queue;
 mod rejections;
 mod responses;
 mod restart;

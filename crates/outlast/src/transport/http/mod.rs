@@ -10,6 +10,7 @@
 mod authenticate;
 mod authority;
 mod bodies;
+mod callback;
 mod connection;
 mod cors;
 mod delete;
@@ -32,6 +33,8 @@ mod service;
 mod sse;
 
 pub use authenticate::{Authenticate, BearerTokens, Token, Unauthenticated};
+pub(crate) use callback::CallbackRoute;
+pub use callback::CallbackService;
 pub use descriptors::raise_open_file_limit;
 pub use fallback::Fallback;
 pub use options::HttpOptions;

@@ -1,0 +1,142 @@
+//! A tool whose work another process takes from a Redis queue.
+//!
+//! ```text
+//! redis-server --port 6379
+//! cargo run --example redis_queue -- server redis://127.0.0.1 127.0.0.1:8050 tasks.db
+//! cargo run --example redis_queue -- worker redis://127.0.0.1
+//! outlast call http://127.0.0.1:8050/mcp shout text=hello
+//! ```
+//!
+//! The server and the worker can be killed and started again at any time. A worker takes a job by
+//! moving it to the list `active` and removes it after the report, so that no job is lost. A job that
+//! runs twice is harmless: the server stores the first end and refuses the second.
+
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use outlast::detached::CompletionHandle;
+use outlast::prelude::*;
+use redis::aio::MultiplexedConnection;
+use redis::{AsyncCommands, AsyncConnectionConfig, Direction};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+/// What the worker needs.
+#[derive(Serialize, Deserialize)]
+struct Job {
+    text: String,
+    handle: CompletionHandle,
+    callback: String,
+}
+
+type Failure = Box<dyn std::error::Error>;
+
+#[tokio::main]
+async fn main() -> Result<(), Failure> {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    match args.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        ["server", redis, address, store] => serve(redis, address, store).await,
+        ["worker", redis] => work(redis).await,
+        _ => {
+            Err("usage: redis_queue server REDIS ADDRESS STORE, or redis_queue worker REDIS".into())
+        }
+    }
+}
+
+async fn serve(redis: &str, address: &str, store: &str) -> Result<(), Failure> {
+    let queue = connect(redis).await?;
+    let callback: Arc<OnceLock<String>> = Arc::default();
+    let url = callback.clone();
+    let shout = Tool::new(
+        "shout",
+        "Repeats a text in capitals, elsewhere",
+        move |args, cx| {
+            let (mut queue, callback) = (queue.clone(), url.clone());
+            async move {
+                let text_to_shout = args.text("text")?.to_owned();
+                let callback = callback.get().ok_or("the server starts")?.clone();
+                let handle = cx.detach(MAX_QUEUED).await?;
+                let job = serde_json::to_string(&Job {
+                    text: text_to_shout,
+                    handle,
+                    callback,
+                })?;
+                let _: usize = queue.lpush("jobs", job).await?;
+                Ok(text("queued"))
+            }
+        },
+    );
+    let store = outlast::store::open_store(&store.parse()?, Default::default()).await?;
+    let server = Server::builder("redis-queue", "1.0.0")
+        .tool(shout.task(TaskSupport::Required))
+        .store(store)
+        .callbacks("/callback")
+        .build()
+        .serve_http(address)
+        .await?;
+    let url = server.url().replace("/mcp", "/callback");
+    let _ = callback.set(url);
+    println!("{}", server.url());
+    tokio::signal::ctrl_c().await?;
+    server.shutdown().await?;
+    Ok(())
+}
+
+async fn work(redis: &str) -> Result<(), Failure> {
+    // Only the loopback callbacks of this example are called, without TLS.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let http = reqwest::Client::new();
+    let mut queue = connect(redis).await?;
+    println!("ready");
+    loop {
+        let job: String = queue
+            .blmove("jobs", "active", Direction::Right, Direction::Left, 0.0)
+            .await?;
+        if let Err(error) = run(&http, &job).await {
+            eprintln!("cannot report a job: {error}");
+        }
+        let _: usize = queue.lrem("active", 1, &job).await?;
+    }
+}
+
+/// Does the work of one job and reports it.
+async fn run(http: &reqwest::Client, job: &str) -> Result<(), Failure> {
+    let job: Job = serde_json::from_str(job)?;
+    report(http, &job, json!({ "status": "shouting" })).await?;
+    report(
+        http,
+        &job,
+        json!({ "heartbeat": { "seconds": MAX_SILENCE.as_secs() } }),
+    )
+    .await?;
+    let result = text(job.text.to_uppercase());
+    report(http, &job, json!({ "result": result })).await
+}
+
+async fn report(http: &reqwest::Client, job: &Job, report: Value) -> Result<(), Failure> {
+    let response = http
+        .post(&job.callback)
+        .bearer_auth(&job.handle)
+        .body(report.to_string())
+        .send()
+        .await?;
+    // 409: the task has ended, by another worker or by a cancellation.
+    if !response.status().is_success() && response.status() != 409 {
+        return Err(response.text().await?.into());
+    }
+    Ok(())
+}
+
+async fn connect(redis: &str) -> Result<MultiplexedConnection, Failure> {
+    // A worker waits for a job as long as it takes.
+    let config = AsyncConnectionConfig::new().set_response_timeout(None);
+    let client = redis::Client::open(redis)?;
+    let connection = client.get_multiplexed_async_connection_with_config(&config);
+    Ok(connection.await?)
+}
+
+/// How long a job may wait for a worker.
+const MAX_QUEUED: Duration = Duration::from_secs(3_600);
+
+/// How long a worker may work before it reports again.
+const MAX_SILENCE: Duration = Duration::from_secs(30);
