@@ -59,7 +59,7 @@ fn engine(minutes: u64) -> Result<(), String> {
     let release = root().join("target/release");
     run_command(
         Command::new(release.join("soak"))
-            .arg(release.join("mortal"))
+            .arg(release.join("death_child"))
             .arg(minutes.to_string()),
     )
 }

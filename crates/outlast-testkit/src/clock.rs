@@ -1,4 +1,4 @@
-//! A clock that tests set, and that runs with tokio's time: paused where that is paused.
+//! A clock that a test sets. It advances with tokio's time, and is paused while that is paused.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -7,9 +7,9 @@ use outlast_engine::Clock;
 use outlast_wire::Timestamp;
 use tokio::time::Instant;
 
-/// A clock that shows what it was set to, plus the time that tokio has let pass since.
+/// A clock whose time is what it was set to, plus the time of tokio since then.
 ///
-/// Clones are the same clock. Setting it moves no timer: it is how a wall clock jumps.
+/// Clones are the same clock. Setting it moves no timer, as with the clock of a machine.
 #[derive(Clone, Debug)]
 pub struct SimClock(Arc<Mutex<Setting>>);
 
@@ -28,7 +28,7 @@ impl SimClock {
         })))
     }
 
-    /// Lets the clock show `now`, earlier or later than it did.
+    /// Sets the clock to `now`, forwards or backwards.
     pub fn set(&self, now: Timestamp) {
         *self.setting() = Setting {
             shown: now,
@@ -36,13 +36,13 @@ impl SimClock {
         };
     }
 
-    /// Lets the clock jump on.
-    pub fn jump_on(&self, by: Duration) {
+    /// Sets the clock forward.
+    pub fn advance(&self, by: Duration) {
         self.set(self.now().plus(millis(by)));
     }
 
-    /// Lets the clock jump back, not beyond 1970.
-    pub fn jump_back(&self, by: Duration) {
+    /// Sets the clock back, to 1970 at the earliest.
+    pub fn set_back(&self, by: Duration) {
         self.set(Timestamp(self.now().0.saturating_sub(millis(by))));
     }
 
@@ -80,13 +80,13 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn the_clock_jumps_both_ways_and_runs_on() {
         let clock = SimClock::new(START);
-        clock.jump_back(Duration::from_secs(600));
+        clock.set_back(Duration::from_secs(600));
         assert_eq!(clock.now(), Timestamp(400_000));
         tokio::time::advance(Duration::from_secs(1)).await;
         assert_eq!(clock.now(), Timestamp(401_000));
-        clock.clone().jump_on(Duration::from_secs(9));
+        clock.clone().advance(Duration::from_secs(9));
         assert_eq!(clock.now(), Timestamp(410_000));
-        clock.jump_back(Duration::MAX);
+        clock.set_back(Duration::MAX);
         assert_eq!(clock.now(), Timestamp(0));
     }
 }

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-/// The program of the example `name`. `cargo test` builds the examples, too, unless it is asked for one test only.
+/// The program of the example `name`. `cargo test` builds the examples, unless it runs only one test.
 pub fn example(name: &str) -> PathBuf {
     let test = std::env::current_exe().expect("a test knows where it is");
     // PROFILE/deps/TEST
@@ -13,7 +13,7 @@ pub fn example(name: &str) -> PathBuf {
         .join(name);
     assert!(
         program.exists(),
-        "{} is not there: `cargo build --workspace --examples` builds it",
+        "{} does not exist: `cargo build --workspace --examples` builds it",
         program.display()
     );
     program

@@ -1,7 +1,7 @@
-//! What tests of Outlast are made with: a naive store, a store that fails on demand, simulated time, peers whose
-//! messages the test writes, and a limit for every wait.
+//! Support for the tests of Outlast: a simple store, a store that fails on demand, simulated time,
+//! clients and servers whose messages the test writes, processes, and a limit for every wait.
 //!
-//! A development dependency and nothing else: no product code may use it.
+//! Other crates use it only as a development dependency.
 
 mod clock;
 #[cfg(unix)]

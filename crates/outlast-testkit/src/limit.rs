@@ -1,7 +1,7 @@
 //! The limit of every wait in a test: a broken server makes a test fail, not hang.
 //!
-//! It is measured by the clock on the wall, so that it holds for tests whose clock is paused, too, and does not advance
-//! that clock.
+//! It is real time. So it also limits tests whose tokio clock is paused, and does not advance that
+//! clock.
 
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::thread;
@@ -13,16 +13,16 @@ use tokio::sync::oneshot;
 ///
 /// # Panics
 ///
-/// If it takes longer. `what` names what did not happen.
+/// If it takes longer. `what` says what was expected.
 pub async fn within<T>(what: &str, work: impl Future<Output = T>) -> T {
     tokio::select! {
         biased;
         done = work => done,
-        () = limit() => panic!("{what}: nothing came within {} s", LIMIT.as_secs()),
+        () = limit() => panic!("{what}: did not happen within {} s", LIMIT.as_secs()),
     }
 }
 
-/// Looks again and again until `found` is so, for two minutes at most.
+/// Calls `found` repeatedly until it returns true, for two minutes at most.
 ///
 /// # Panics
 ///
@@ -31,7 +31,7 @@ pub async fn eventually(what: &str, mut found: impl AsyncFnMut() -> bool) {
     wait_for(what, async || found().await.then_some(())).await;
 }
 
-/// Calls `find` again and again until it finds something, for two minutes at most.
+/// Calls `find` repeatedly until it returns a value, for two minutes at most.
 ///
 /// # Panics
 ///
@@ -87,5 +87,5 @@ static WAITS: OnceLock<Mutex<Vec<Wait>>> = OnceLock::new();
 /// How often a state is read that sends no event.
 pub(crate) const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
-/// More than anything takes on a busy machine.
+/// Longer than any step takes on a busy machine.
 const LIMIT: Duration = Duration::from_secs(120);

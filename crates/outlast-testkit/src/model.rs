@@ -1,6 +1,6 @@
-//! The most naive store there can be: one lock, one map, and a look at every task for every question.
+//! A simple store: one lock, one map, and a scan of all tasks for every request.
 //!
-//! It shares no code with the indexes of real stores, so that an error in those cannot hide here.
+//! It shares no code with the indexes of real stores, so that a comparison finds errors in those.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -22,13 +22,13 @@ pub struct ModelStore {
     health: watch::Sender<Health>,
 }
 
-/// All there is.
+/// The content of the store.
 #[derive(Debug, Default)]
 struct World {
     tasks: BTreeMap<TaskId, Entry>,
     records: BTreeMap<RecordKey, Record>,
     nodes: BTreeMap<NodeId, mpsc::UnboundedSender<StoreEvent>>,
-    /// How many tasks were ever added.
+    /// The number of tasks that were added so far.
     added: u64,
 }
 
@@ -36,7 +36,7 @@ struct World {
 struct Entry {
     task: Task,
     body: Option<Raw>,
-    /// Which task of all it was.
+    /// Its number in the order of insertion.
     number: u64,
     offered: Option<NodeId>,
 }

@@ -1,4 +1,4 @@
-//! What a process prints, line by line. Every wait has a limit.
+//! The output of a process, line by line. Every wait has a limit.
 
 use std::io::{BufRead, BufReader, Read};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
@@ -8,7 +8,7 @@ use std::time::Duration;
 /// The lines of one output of a process.
 pub struct OutputLines {
     lines: Receiver<String>,
-    /// Every line that was returned or passed over.
+    /// Every line so far.
     text: String,
 }
 
@@ -18,7 +18,7 @@ impl OutputLines {
         let (send, lines) = mpsc::channel();
         thread::spawn(move || {
             for line in BufReader::new(output).lines().map_while(Result::ok) {
-                // The test may have all that it needs.
+                // The test may have ended.
                 let _ = send.send(line);
             }
         });
@@ -32,7 +32,7 @@ impl OutputLines {
     ///
     /// # Panics
     ///
-    /// If there is neither within two minutes.
+    /// If neither comes within two minutes.
     #[expect(
         clippy::should_implement_trait,
         reason = "a test waits for a line; it does not iterate"
@@ -83,5 +83,5 @@ impl OutputLines {
     }
 }
 
-/// More than anything takes on a busy machine.
+/// Longer than any step takes on a busy machine.
 const LIMIT: Duration = Duration::from_secs(120);

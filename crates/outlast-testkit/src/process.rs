@@ -1,4 +1,4 @@
-//! A server in a process of its own, which prints its URLs and can be killed.
+//! A server in a separate process, which prints its URLs and can be killed.
 
 use std::net::SocketAddr;
 use std::process::{Child, Command, Stdio};
@@ -12,7 +12,8 @@ pub struct ServerProcess {
 }
 
 impl ServerProcess {
-    /// Starts a program that prints so many URLs on its standard output, one on each line, when it listens.
+    /// Starts a program that prints `urls` URLs on its standard output, one on each line, when it
+    /// listens.
     pub fn start(command: &mut Command, urls: usize) -> Self {
         let spawned = command.stdout(Stdio::piped()).spawn();
         let mut child = spawned.unwrap_or_else(|error| panic!("{command:?}: {error}"));
@@ -67,14 +68,14 @@ impl ServerProcess {
         &mut self.child
     }
 
-    /// Kills it as `kill -9` does: it has no time to do anything more.
+    /// Kills it as `kill -9` does.
     pub fn kill(mut self) {
         self.end();
     }
 
     /// The same for a server whose URL is still needed.
     pub fn end(&mut self) {
-        // Gone already is as good as killed.
+        // It may have ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

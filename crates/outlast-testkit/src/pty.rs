@@ -27,7 +27,7 @@ pub struct TerminalProcess {
 }
 
 impl Pty {
-    /// A terminal of so many columns.
+    /// A terminal with this number of columns.
     pub fn new(columns: u16) -> Self {
         let ours = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("a terminal");
         grantpt(&ours).expect("it is ours");

@@ -5,13 +5,13 @@
 use std::path::Path;
 use std::time::Duration;
 
-use outlast_testkit::death::{Death, Dice, Journal, Life};
+use outlast_testkit::death::{ChildProcess, Death, Journal, SeededRandom};
 
-const MORTAL: &str = env!("CARGO_BIN_EXE_mortal");
+const MORTAL: &str = env!("CARGO_BIN_EXE_death_child");
 
 #[test]
 fn promises_hold_after_a_kill_at_a_random_moment() {
-    let plan = |_: u64, dice: &mut Dice| {
+    let plan = |_: u64, dice: &mut SeededRandom| {
         (
             Death::After(Duration::from_millis(15 + dice.below(150))),
             None,
@@ -95,11 +95,11 @@ fn lives(
     count: u64,
     on_one: u64,
     min_facts: usize,
-    plan: impl Fn(u64, &mut Dice) -> (Death, Option<String>),
+    plan: impl Fn(u64, &mut SeededRandom) -> (Death, Option<String>),
 ) {
     let seed = seed();
     println!("{name}: DEATH_SEED={seed}");
-    let mut dice = Dice::new(seed);
+    let mut dice = SeededRandom::new(seed);
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -115,7 +115,7 @@ fn lives(
         }
         let path = folder.path().join("tasks.db");
         let (death, trouble) = plan(n, &mut dice);
-        let life = Life::begin(
+        let life = ChildProcess::start(
             Path::new(MORTAL),
             &path,
             dice.next(),

@@ -3,12 +3,12 @@
 //! `cargo run --example drive_everything -- URL` or `… -- COMMAND ARGS`. Part of `cargo xtask
 //! peers`.
 
-#[path = "people/agreeable.rs"]
-mod agreeable;
+#[path = "handlers/accept_all.rs"]
+mod accept_all;
 
 use std::sync::Arc;
 
-use agreeable::{Agreeable, SAMPLED};
+use accept_all::{AcceptAll, SAMPLED};
 use outlast::client::{Client, ClientOptions, ReceiverOptions, Target};
 use outlast::engine::Outcome;
 use outlast::transport::child::ChildOptions;
@@ -27,7 +27,7 @@ async fn main() -> Result<(), Failure> {
         [] => return Err("which server? give a URL or a command".into()),
     };
     let options = ClientOptions {
-        handler: Arc::new(Agreeable),
+        handler: Arc::new(AcceptAll),
         receiver_tasks: Some(ReceiverOptions::default()),
         ..ClientOptions::default()
     };

@@ -4,13 +4,13 @@
 //! `cargo run --example drive_tasks -- PARTS URL` or `… -- PARTS COMMAND ARGS`, where PARTS names
 //! what is expected of the server: `slow,must,fail,crash,ask,retry,sample,host,list,endless`.
 
-#[path = "people/agreeable.rs"]
-mod agreeable;
+#[path = "handlers/accept_all.rs"]
+mod accept_all;
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use agreeable::{Agreeable, SAMPLED};
+use accept_all::{AcceptAll, SAMPLED};
 use outlast::client::{Client, ClientOptions, Execution, ReceiverOptions, Target, TaskPreference};
 use outlast::engine::Outcome;
 use outlast::transport::child::ChildOptions;
@@ -33,7 +33,7 @@ async fn main() -> Result<(), Failure> {
         _ => return Err("what and which server? give PARTS, then a URL or a command".into()),
     };
     let options = ClientOptions {
-        handler: Arc::new(Agreeable),
+        handler: Arc::new(AcceptAll),
         receiver_tasks: Some(ReceiverOptions::default()),
         ..ClientOptions::default()
     };

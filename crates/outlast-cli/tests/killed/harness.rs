@@ -5,7 +5,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use outlast_testkit::mcp::caller::Caller;
-use outlast_testkit::mcp::entrance::{Entrance, Way};
+use outlast_testkit::mcp::endpoint::{ServerEndpoint, Transport};
 use outlast_testkit::{ServerProcess, example};
 use serde_json::json;
 use tempfile::TempDir;
@@ -44,8 +44,8 @@ impl Harness {
             .to_vec();
         let mut server = None;
         match cell.back {
-            Way::Pipe => words.extend(["--".into(), program, folder, kind.into()]),
-            Way::Http => {
+            Transport::Pipe => words.extend(["--".into(), program, folder, kind.into()]),
+            Transport::Http => {
                 let mut command = Command::new(program);
                 command.args([&folder, kind, "127.0.0.1:0"]);
                 let process = ServerProcess::start(&mut command, 1);
@@ -75,12 +75,12 @@ impl Harness {
     }
 
     pub(crate) async fn caller(&self, cell: Cell) -> Caller {
-        Caller::enter(cell.client, &self.entrance()).await
+        Caller::connect(cell.client, &self.endpoint()).await
     }
 
-    pub(crate) fn entrance(&self) -> Entrance {
+    pub(crate) fn endpoint(&self) -> ServerEndpoint {
         let gateway = self.gateway.as_ref().unwrap();
-        Entrance::Http {
+        ServerEndpoint::Http {
             authority: gateway.authority().to_owned(),
             token: Some(gateway.token()),
         }

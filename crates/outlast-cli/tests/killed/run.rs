@@ -1,7 +1,7 @@
 //! The cases that are run: a few by default, all of them by `cargo xtask soak gateway`.
 
 use outlast_testkit::mcp::caller::Kind;
-use outlast_testkit::mcp::entrance::{WAYS, Way};
+use outlast_testkit::mcp::endpoint::{TRANSPORTS, Transport};
 
 use crate::cell::{Cell, Server};
 use crate::scenario::{self, Scenario};
@@ -36,7 +36,7 @@ async fn a_killed_gateway_keeps_its_guarantees_in_the_riskiest_cases() {
     let cell = |client, server, back| Cell {
         client,
         server,
-        front: Way::Http,
+        front: Transport::Http,
         back,
     };
     let case = |cell, state| Case {
@@ -44,11 +44,11 @@ async fn a_killed_gateway_keeps_its_guarantees_in_the_riskiest_cases() {
         state,
         may_repeat: false,
     };
-    let found_again = cell(Kind::V1, Server::V2, Way::Http);
-    let lost = cell(Kind::V2, Server::PlainLegacy, Way::Pipe);
+    let found_again = cell(Kind::V1, Server::V2, Transport::Http);
+    let lost = cell(Kind::V2, Server::PlainLegacy, Transport::Pipe);
     let cases = vec![
         case(found_again, State::Asked),
-        case(cell(Kind::V1, Server::V1, Way::Http), State::Asked),
+        case(cell(Kind::V1, Server::V1, Transport::Http), State::Asked),
         case(found_again, State::Answered),
         case(lost, State::Finished),
         case(lost, State::Working),
@@ -67,7 +67,7 @@ async fn a_killed_gateway_keeps_its_guarantees_in_every_case() {
     for cell in Cell::all() {
         // The transport of the client makes no difference to a kill, because everything is in the
         // store.
-        if cell.front == Way::Pipe {
+        if cell.front == Transport::Pipe {
             continue;
         }
         for state in STATES {
@@ -86,7 +86,7 @@ async fn a_killed_gateway_keeps_its_guarantees_in_every_case() {
     for state in STATES {
         let mut shown = Vec::new();
         for may_repeat in [false, true] {
-            for back in WAYS {
+            for back in TRANSPORTS {
                 let here = |(case, _): &&(Case, Option<String>)| {
                     (case.state, case.may_repeat, case.cell.back) == (state, may_repeat, back)
                 };

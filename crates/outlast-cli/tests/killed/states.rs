@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use outlast_testkit::mcp::caller::{Caller, Ending, Kind, accepting};
-use outlast_testkit::mcp::entrance::Way;
+use outlast_testkit::mcp::endpoint::Transport;
 use serde_json::{Value, json};
 
 use crate::cell::{Cell, Fate, Server};
@@ -62,9 +62,9 @@ impl Case {
         let mut harness = Harness::new(self.cell, grace);
         let mut caller = harness.caller(self.cell).await;
         let continuation = self.reach(&harness, &mut caller).await;
-        caller.fall_silent();
+        caller.disconnect();
         harness.kill_and_start();
-        caller.come_back(&harness.entrance()).await;
+        caller.reconnect(&harness.endpoint()).await;
         caller.silent = false;
         self.check(&harness, &mut caller, continuation).await;
     }
@@ -179,7 +179,9 @@ impl Case {
             (State::Asked, Continuation::Retry(..)) => Fate::Unknown,
             // Input requests of a modern server without tasks outlive the gateway, as long as the
             // server keeps its state.
-            (State::Asked, _) if server == Server::PlainModern && back == Way::Http => Fate::GoesOn,
+            (State::Asked, _) if server == Server::PlainModern && back == Transport::Http => {
+                Fate::GoesOn
+            }
             _ => self.cell.fate(self.may_repeat),
         }
     }

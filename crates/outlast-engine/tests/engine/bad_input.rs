@@ -171,7 +171,7 @@ async fn a_clock_that_goes_back_removes_no_task() {
     let harness = Harness::new().await;
     pass(100_000).await;
     let task = harness.create("ask").await;
-    harness.clock.jump_back(std::time::Duration::from_secs(50));
+    harness.clock.set_back(std::time::Duration::from_secs(50));
     pass(10).await;
     let asked = harness.engine.load(&ada(), task.id).await.unwrap();
     assert!(asked.updated >= task.updated);

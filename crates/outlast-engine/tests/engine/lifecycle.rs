@@ -320,7 +320,7 @@ async fn a_search_shows_no_expired_task() {
     let page = harness.engine.search(&all, None, 10).await.unwrap();
     assert_eq!(found(page), [open.id]);
     let ttl = Duration::from_millis(open.lifetime.ttl_ms);
-    harness.clock.jump_on(ttl);
+    harness.clock.advance(ttl);
     let page = harness.engine.search(&all, None, 10).await.unwrap();
     assert_eq!(found(page), []);
 }

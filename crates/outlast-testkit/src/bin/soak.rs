@@ -1,17 +1,17 @@
-//! A long run of the death tests on one store: `soak MORTAL MINUTES [SEED]`.
+//! A long run of the death tests on one store: `soak DEATH_CHILD MINUTES [SEED]`.
 //!
-//! Mixed load, a kill every few seconds, every acknowledgement checked after each. Prints a table and
-//! fails on a broken promise, or on a file or a process that keeps growing.
+//! It kills the child every few seconds and then checks every acknowledgement. It prints a table, and
+//! fails if a promise is broken or if a file or a process keeps growing.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use outlast_testkit::death::{Death, Dice, Journal, Life};
+use outlast_testkit::death::{ChildProcess, Death, Journal, SeededRandom};
 
 fn main() -> ExitCode {
     let mut args = std::env::args().skip(1);
-    let mortal = PathBuf::from(args.next().expect("the path of the program `mortal`"));
+    let program = PathBuf::from(args.next().expect("the path of the program `death_child`"));
     let minutes: u64 = args
         .next()
         .and_then(|n| n.parse().ok())
@@ -30,7 +30,7 @@ fn main() -> ExitCode {
         .build()
         .expect("a runtime");
     let mut soak = Soak {
-        dice: Dice::new(seed),
+        random: SeededRandom::new(seed),
         journal: Journal::default(),
         kills: 0,
         rows: Vec::new(),
@@ -39,7 +39,7 @@ fn main() -> ExitCode {
     for minute in 1..=minutes {
         let mut row = Row::default();
         while began.elapsed() < Duration::from_secs(60 * minute) {
-            if let Err(why) = soak.one_life(&mortal, &path, &mut row, &runtime) {
+            if let Err(why) = soak.run_and_kill(&program, &path, &mut row, &runtime) {
                 let kept = folder.keep();
                 eprintln!(
                     "broken after {} kills: {why}; the store is in {}",
@@ -76,7 +76,7 @@ fn main() -> ExitCode {
 }
 
 struct Soak {
-    dice: Dice,
+    random: SeededRandom,
     journal: Journal,
     kills: u64,
     rows: Vec<Row>,
@@ -91,46 +91,47 @@ struct Row {
 }
 
 impl Soak {
-    fn one_life(
+    fn run_and_kill(
         &mut self,
-        mortal: &Path,
+        program: &Path,
         path: &Path,
         row: &mut Row,
         runtime: &tokio::runtime::Runtime,
     ) -> Result<(), String> {
-        let trouble = match self.dice.below(10) {
-            0 => Some(format!("fsync@{}", 1 + self.dice.below(500))),
-            1 => Some(format!("full@{}", 1 + self.dice.below(500))),
+        let trouble = match self.random.below(10) {
+            0 => Some(format!("fsync@{}", 1 + self.random.below(500))),
+            1 => Some(format!("full@{}", 1 + self.random.below(500))),
             _ => None,
         };
-        let length = Duration::from_millis(500 + self.dice.below(5_500));
-        // The life ends at once when its time has come; here it is looked at before.
-        let life = Life::begin(
-            mortal,
+        let length = Duration::from_millis(500 + self.random.below(5_500));
+        // The figures are read before the child is killed.
+        let child = ChildProcess::start(
+            program,
             path,
-            self.dice.next(),
+            self.random.next(),
             Death::After(Duration::ZERO),
             trouble.as_deref(),
             Some(TTL),
         )
         .map_err(|error| error.to_string())?;
         std::thread::sleep(length);
-        row.memory = row.memory.max(life.memory().unwrap_or_default());
+        row.memory = row.memory.max(child.memory().unwrap_or_default());
         row.file = row.file.max(size(path));
         row.wal = row.wal.max(size(&path.with_extension("db-wal")));
-        let ended = life.end().map_err(|error| error.to_string())?;
+        let ended = child.end().map_err(|error| error.to_string())?;
         if !ended.as_planned {
-            return Err("the child died before it was killed".into());
+            return Err("the child ended before it was killed".into());
         }
         self.kills += 1;
-        let noted = self.journal.note(ended.acks);
-        let checked = noted.and_then(|()| runtime.block_on(self.journal.check(path)));
+        let recorded = self.journal.note(ended.acks);
+        let checked = recorded.and_then(|()| runtime.block_on(self.journal.check(path)));
         self.journal.forget_expired();
         checked.map_err(|broken| format!("{broken:?}"))
     }
 }
 
-/// What is larger in the last third of the run than it was in the middle, beyond what chance explains.
+/// The figure that is larger in the last third of the run than in the middle, by more than half and
+/// 8 MiB.
 fn growth(rows: &[Row]) -> Option<&'static str> {
     let third = rows.len() / 3;
     if third == 0 {

@@ -1,4 +1,4 @@
-//! What a child says on its stdout: one fact a line, only after it was acknowledged.
+//! An acknowledged fact. The child prints each one on a line, after the acknowledgement.
 
 use std::io::Write;
 
@@ -8,46 +8,46 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Ack {
-    /// A task exists, and lives until `expires`.
+    /// A task exists, and is stored until `expires`.
     Created {
         /// Its id.
         id: String,
         /// The owner of the task.
         owner: String,
-        /// When its time is over, in milliseconds since the epoch.
+        /// When it expires, in milliseconds since the epoch.
         expires: u64,
         /// Whether it may run more than once.
         repeatable: bool,
     },
-    /// The work of a task began, for the given attempt. Said by the work itself.
+    /// The work of a task started. The work itself prints this.
     Ran {
         /// The task.
         id: String,
     },
-    /// A task was seen to have ended like this.
+    /// A task has ended.
     Ended {
         /// The task.
         id: String,
-        /// How, in the words of `Debug`.
+        /// Its ending, as `Debug` prints it.
         ending: String,
         /// The body.
         body: Option<String>,
     },
-    /// A task was cancelled at once.
+    /// A task was cancelled immediately.
     Cancelled {
         /// The task.
         id: String,
     },
-    /// A task was asked to stop.
+    /// The cancellation of a task was requested.
     CancelAsked {
         /// The task.
         id: String,
     },
-    /// A question was answered.
+    /// An input request got its response.
     Answered {
         /// The task.
         id: String,
-        /// The question.
+        /// The key of the input request.
         key: String,
     },
     /// A record has this value or a later one.
@@ -62,15 +62,15 @@ pub enum Ack {
 }
 
 impl Ack {
-    /// Says it.
-    pub fn say(&self) {
+    /// Prints it.
+    pub fn print(&self) {
         let mut line = serde_json::to_string(self).expect("strings and numbers are JSON");
         line.push('\n');
-        // One write: a line is there as a whole or not at all. A parent that is gone needs no facts.
+        // One write, so that a line is complete or missing. The parent may have ended.
         let _ = std::io::stdout().lock().write_all(line.as_bytes());
     }
 
-    /// What a line says; the last one of a killed child may be cut short.
+    /// Parses a line. The last line of a killed child may be incomplete.
     pub fn read(line: &str) -> Option<Self> {
         serde_json::from_str(line).ok()
     }

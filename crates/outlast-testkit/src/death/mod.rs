@@ -1,22 +1,22 @@
-//! Death tests: a child works on a store and says what was acknowledged; it is killed; whatever it said
-//! must still be true.
+//! Death tests: a child process uses a store and prints what was acknowledged. It is killed. Then
+//! everything that it printed must still be true.
 //!
 //! | where | what |
 //! |---|---|
-//! | [`Ack`] | one acknowledged fact, a line on the child's stdout |
-//! | [`work`] | the child: an engine under a random load |
-//! | [`Life`] | the parent: one child process from its start to its kill |
-//! | [`Journal`] | all that was acknowledged, and the check of it |
+//! | [`Ack`] | one acknowledged fact: a line on the standard output of the child |
+//! | [`work`] | the child: an engine with a random load |
+//! | [`ChildProcess`] | the parent: one child process from its start to its kill |
+//! | [`Journal`] | everything that was acknowledged, and its check |
 
 mod ack;
-mod dice;
+mod child;
 mod journal;
-mod life;
+mod random;
 mod tools;
 mod work;
 
 pub use ack::Ack;
-pub use dice::Dice;
+pub use child::{ChildProcess, Death, Ended};
 pub use journal::{Broken, Journal};
-pub use life::{Death, Ended, Life};
+pub use random::SeededRandom;
 pub use work::work;

@@ -1,4 +1,4 @@
-//! The tools a mortal child runs.
+//! The tools of the child process.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,9 +11,10 @@ use outlast_wire::Raw;
 
 use super::Ack;
 
-/// Runs the tools below. One that speaks says when work begins.
-pub(crate) struct MortalTools {
-    pub(crate) speaks: bool,
+/// Runs the tools below.
+pub(crate) struct ChildTools {
+    /// Whether it prints the start of each run.
+    pub(crate) prints_runs: bool,
 }
 
 /// The names of the tools.
@@ -22,11 +23,11 @@ pub(crate) const NAMES: &[&str] = &[
 ];
 
 #[async_trait]
-impl Runner for MortalTools {
+impl Runner for ChildTools {
     async fn run(&self, call: Arc<Origin>, cx: CallContext) -> Outcome {
         let id = cx.id().to_string();
-        if self.speaks {
-            Ack::Ran { id: id.clone() }.say();
+        if self.prints_runs {
+            Ack::Ran { id: id.clone() }.print();
         }
         match call.tool.as_deref().unwrap_or_default() {
             "short" => {

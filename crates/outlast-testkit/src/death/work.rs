@@ -1,4 +1,5 @@
-//! The child: an engine on SQLite under a random load, which says what was acknowledged until it dies.
+//! The child of a death test: an engine on SQLite with a random load, which prints what was
+//! acknowledged until it is killed.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::path::Path;
@@ -15,8 +16,8 @@ use outlast_engine::{
 use outlast_store::{Sqlite, SqliteOptions};
 use outlast_wire::Raw;
 
-use super::tools::{MortalTools, NAMES};
-use super::{Ack, Dice};
+use super::tools::{ChildTools, NAMES};
+use super::{Ack, SeededRandom};
 use crate::{BeforeNotify, FaultyStore};
 
 /// Works on the file at `path` with the load of `seed`, until it is killed. Most tasks live for `ttl`
@@ -36,7 +37,7 @@ pub async fn work(
             Arc::new(store)
         }
         Err(error) => {
-            eprintln!("mortal: {error}");
+            eprintln!("death_child: {error}");
             std::process::exit(9);
         }
     };
@@ -44,7 +45,7 @@ pub async fn work(
         match open(store.clone(), true).await {
             Ok(engine) => break engine,
             // A store that fails on purpose may fail here, too.
-            Err(_) => Ack::Unavailable.say(),
+            Err(_) => Ack::Unavailable.print(),
         }
         tokio::time::sleep(Duration::from_millis(20)).await;
     };
@@ -52,7 +53,7 @@ pub async fn work(
     for number in 0..ACTORS {
         let actor = Actor {
             engine: engine.clone(),
-            dice: Dice::new(seed ^ (number << 32)),
+            random: SeededRandom::new(seed ^ (number << 32)),
             number,
             known: VecDeque::new(),
             ttl,
@@ -64,7 +65,7 @@ pub async fn work(
 }
 
 /// The engine of child and parent alike.
-pub(crate) async fn open(store: Arc<dyn Store>, speaks: bool) -> Result<Engine, EngineError> {
+pub(crate) async fn open(store: Arc<dyn Store>, prints_runs: bool) -> Result<Engine, EngineError> {
     let policy = Policy {
         quota: QUOTA,
         // The journal knows of each task until when it is there.
@@ -72,7 +73,7 @@ pub(crate) async fn open(store: Arc<dyn Store>, speaks: bool) -> Result<Engine, 
         cancel_timeout_ms: 50,
         ..Policy::default()
     };
-    let tools = Arc::new(MortalTools { speaks });
+    let tools = Arc::new(ChildTools { prints_runs });
     Ok(Engine::builder(store)
         .policy(policy)
         .runner(RUNNER, tools)
@@ -83,7 +84,7 @@ pub(crate) async fn open(store: Arc<dyn Store>, speaks: bool) -> Result<Engine, 
 
 struct Actor {
     engine: Engine,
-    dice: Dice,
+    random: SeededRandom,
     number: u64,
     known: VecDeque<(TaskId, Owner)>,
     ttl: Option<u64>,
@@ -93,25 +94,25 @@ struct Actor {
 impl Actor {
     async fn act(mut self) {
         loop {
-            match self.dice.below(100) {
+            match self.random.below(100) {
                 0..50 => self.create().await,
                 50..65 => self.on_one(Self::cancel_now).await,
                 65..75 => self.on_one(Self::request_cancel).await,
                 75..90 => self.on_one(Self::answer).await,
                 90..95 => self.write_record().await,
-                _ => tokio::time::sleep(Duration::from_millis(self.dice.below(5))).await,
+                _ => tokio::time::sleep(Duration::from_millis(self.random.below(5))).await,
             }
         }
     }
 
     async fn create(&mut self) {
-        let owner = Owner::principal(format!("owner-{}", self.dice.below(3)));
-        let tool = NAMES[self.dice.below(NAMES.len() as u64) as usize];
-        let repeatable = self.dice.percent(30);
+        let owner = Owner::principal(format!("owner-{}", self.random.below(3)));
+        let tool = NAMES[self.random.below(NAMES.len() as u64) as usize];
+        let repeatable = self.random.percent(30);
         let origin = Origin {
             method: "tools/call".into(),
             tool: Some(tool.into()),
-            params: Raw::encode(&vec!["x"; self.dice.below(50) as usize]).ok(),
+            params: Raw::encode(&vec!["x"; self.random.below(50) as usize]).ok(),
             runner: RUNNER.into(),
             progress_token: None,
             retry: if repeatable {
@@ -122,8 +123,8 @@ impl Actor {
             accepts: InputKinds::all(),
         };
         let mut call = NewCall::new(owner.clone(), origin);
-        call.ttl_ms = if self.dice.percent(10) {
-            Some(50 + self.dice.below(400))
+        call.ttl_ms = if self.random.percent(10) {
+            Some(50 + self.random.below(400))
         } else {
             self.ttl
         };
@@ -137,7 +138,7 @@ impl Actor {
                     expires,
                     repeatable,
                 }
-                .say();
+                .print();
                 self.known.push_back((id, owner.clone()));
                 if self.known.len() > RECENT {
                     self.known.pop_front();
@@ -155,21 +156,21 @@ impl Actor {
         if self.known.is_empty() {
             return;
         }
-        let place = self.dice.below(self.known.len() as u64) as usize;
+        let place = self.random.below(self.known.len() as u64) as usize;
         let (id, owner) = self.known[place].clone();
         act(&self.engine, Scope::OwnedBy(owner), id).await;
     }
 
     async fn cancel_now(engine: &Engine, scope: Scope, id: TaskId) {
         match engine.cancel_now(&scope, id).await {
-            Ok(_) => Ack::Cancelled { id: id.to_string() }.say(),
+            Ok(_) => Ack::Cancelled { id: id.to_string() }.print(),
             Err(error) => refused(&error).await,
         }
     }
 
     async fn request_cancel(engine: &Engine, scope: Scope, id: TaskId) {
         match engine.request_cancel(&scope, id).await {
-            Ok(()) => Ack::CancelAsked { id: id.to_string() }.say(),
+            Ok(()) => Ack::CancelAsked { id: id.to_string() }.print(),
             Err(error) => refused(&error).await,
         }
     }
@@ -193,7 +194,7 @@ impl Actor {
                     id: id.to_string(),
                     key: key.to_string(),
                 }
-                .say(),
+                .print(),
                 Err(error) => refused(&error).await,
             }
         }
@@ -218,7 +219,7 @@ impl Actor {
                 key: name,
                 value: self.record,
             }
-            .say(),
+            .print(),
             Err(error) => refused(&error.into()).await,
         }
     }
@@ -236,7 +237,7 @@ async fn see_the_end(engine: Engine, id: TaskId, owner: Owner) {
                     ending,
                     body,
                 }
-                .say();
+                .print();
                 return;
             }
             Err(EngineError::Store(error)) if error.is_transient() => {
@@ -253,7 +254,7 @@ async fn refused(error: &EngineError) {
         && error.is_transient()
     {
         let _one_line_at_a_time = LAST.lock().unwrap_or_else(PoisonError::into_inner);
-        Ack::Unavailable.say();
+        Ack::Unavailable.print();
     }
     tokio::time::sleep(Duration::from_millis(1)).await;
 }
@@ -265,10 +266,10 @@ const ACTORS: u64 = 8;
 const RECENT: usize = 30;
 
 /// The runner's name.
-const RUNNER: &str = "mortal";
+const RUNNER: &str = "death_child";
 
 /// The kind of the records.
-pub(crate) const RECORD_KIND: &str = "mortal";
+pub(crate) const RECORD_KIND: &str = "death_child";
 
 pub(crate) const QUOTA: Quota = Quota {
     owner_open: 60,

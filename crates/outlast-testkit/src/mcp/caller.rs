@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use serde_json::{Map, Value, json};
 
-use super::entrance::{Entrance, Wire};
+use super::endpoint::{ServerEndpoint, Wire};
 use crate::limit::POLL_INTERVAL;
 use crate::within;
 
@@ -54,7 +54,7 @@ impl Kind {
 /// Every kind.
 pub const KINDS: [Kind; 4] = [Kind::PlainLegacy, Kind::PlainModern, Kind::V1, Kind::V2];
 
-/// How a call ended, without what belongs to the way it was called.
+/// The end of a call, without the parts that depend on the generation.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Ending {
     /// A result.
@@ -65,7 +65,7 @@ pub enum Ending {
     Cancelled,
 }
 
-/// Answers a question: with a result, or with an error.
+/// The response to an input request: a result or an error.
 pub type Answers = fn(&str, &Value) -> Result<Value, Value>;
 
 /// A client whose calls the test makes.
@@ -77,13 +77,13 @@ pub struct Caller {
     pub answers: Answers,
     /// Leaves input requests open, and records them like notifications.
     pub silent: bool,
-    /// What it declares that it can be asked.
+    /// The capabilities that it declares.
     pub can: Value,
-    /// Every question it was asked, with its method.
+    /// Every input request that it received, with its method.
     pub asked: Vec<(String, Value)>,
     /// The notifications of the server.
     pub notifications: Vec<Value>,
-    /// What the server said of itself.
+    /// What the server says about itself.
     pub about: Value,
     wire: Wire,
     early: VecDeque<Value>,
@@ -91,13 +91,18 @@ pub struct Caller {
 }
 
 impl Caller {
-    /// A client that calls itself `by-hand` and can be asked everything.
-    pub async fn enter(kind: Kind, entrance: &Entrance) -> Self {
-        Self::enter_as(kind, entrance, "by-hand", everything()).await
+    /// A client named `by-hand` that accepts every kind of input request.
+    pub async fn connect(kind: Kind, endpoint: &ServerEndpoint) -> Self {
+        Self::connect_as(kind, endpoint, "by-hand", everything()).await
     }
 
-    /// A client that calls itself `name` and declares `can`.
-    pub async fn enter_as(kind: Kind, entrance: &Entrance, name: &'static str, can: Value) -> Self {
+    /// A client named `name` that declares the capabilities `can`.
+    pub async fn connect_as(
+        kind: Kind,
+        endpoint: &ServerEndpoint,
+        name: &'static str,
+        can: Value,
+    ) -> Self {
         let mut caller = Self {
             kind,
             name,
@@ -107,7 +112,7 @@ impl Caller {
             asked: Vec::new(),
             notifications: Vec::new(),
             about: Value::Null,
-            wire: Wire::to(entrance, kind.version()),
+            wire: Wire::to(endpoint, kind.version()),
             early: VecDeque::new(),
             next: 0,
         };
@@ -136,28 +141,28 @@ impl Caller {
         }
     }
 
-    /// Loses its way to the gateway, with everything that was under way on it.
-    pub fn fall_silent(&mut self) {
+    /// Closes the connection, with every request that is open on it.
+    pub fn disconnect(&mut self) {
         self.early.clear();
         match &mut self.wire {
-            Wire::Http(http) => http.fall_silent(),
+            Wire::Http(http) => http.disconnect(),
             Wire::Pipe { .. } | Wire::Closed => self.wire = Wire::Closed,
         }
     }
 
-    /// Comes back: over HTTP in its session, on a pipe as a client that begins.
-    pub async fn come_back(&mut self, entrance: &Entrance) {
+    /// Connects again: over HTTP in its session, on a pipe as a new client.
+    pub async fn reconnect(&mut self, endpoint: &ServerEndpoint) {
         match &mut self.wire {
             Wire::Http(_) if self.kind.is_modern() => {}
             Wire::Http(http) => http.listen().await,
             Wire::Pipe { .. } | Wire::Closed => {
-                self.wire = Wire::to(entrance, self.kind.version());
+                self.wire = Wire::to(endpoint, self.kind.version());
                 self.introduce().await;
             }
         }
     }
 
-    /// Calls a tool and drives the call to its end, answering whatever is asked.
+    /// Calls a tool, answers its input requests and returns its end.
     pub async fn call(&mut self, tool: &str, arguments: Value) -> Ending {
         let params = json!({ "name": tool, "arguments": arguments });
         let begun = self.begin(params.clone()).await;
@@ -190,7 +195,7 @@ impl Caller {
         }
     }
 
-    /// Waits for a task as a client does that has none, however often it has to ask, and answers what is asked.
+    /// Waits for a task with the helper tool, as a client without tasks does, and answers its input requests.
     pub async fn wait(&mut self, task: &Value) -> Ending {
         let params = json!({ "name": "task_wait", "arguments": task });
         loop {
@@ -304,7 +309,7 @@ impl Caller {
             if let Some(at) = self.early.iter().position(ours) {
                 return self.early.remove(at).expect("it is at this place");
             }
-            self.hear().await;
+            self.receive().await;
         }
     }
 
@@ -318,7 +323,7 @@ impl Caller {
             {
                 return self.notifications.remove(at);
             }
-            self.hear().await;
+            self.receive().await;
         }
     }
 
@@ -361,8 +366,8 @@ impl Caller {
         params
     }
 
-    async fn hear(&mut self) {
-        let message = self.wire.hear().await;
+    async fn receive(&mut self) {
+        let message = self.wire.receive().await;
         match (message["method"].as_str(), message.get("id")) {
             (Some(method), Some(id)) if !self.silent => {
                 self.asked.push((method.into(), message["params"].clone()));

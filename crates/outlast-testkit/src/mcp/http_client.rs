@@ -21,7 +21,7 @@ pub struct HttpClient {
 
 impl HttpClient {
     /// A client without a session.
-    pub fn stranger(address: SocketAddr) -> Self {
+    pub fn without_session(address: SocketAddr) -> Self {
         Self {
             address,
             session: None,
@@ -29,14 +29,14 @@ impl HttpClient {
         }
     }
 
-    /// A client that has introduced itself at 2025-11-25.
-    pub async fn meet(address: SocketAddr) -> Self {
-        let mut client = Self::stranger(address);
+    /// A client with a session of 2025-11-25.
+    pub async fn connect(address: SocketAddr) -> Self {
+        let mut client = Self::without_session(address);
         client.introduce("2025-11-25").await;
         client
     }
 
-    /// Introduces the client and returns what the server says of itself.
+    /// Sends `initialize` and returns its result.
     pub async fn introduce(&mut self, version: &str) -> Value {
         let params = json!({
             "protocolVersion": version,

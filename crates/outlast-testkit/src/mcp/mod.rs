@@ -1,8 +1,8 @@
-//! Peers whose messages the test writes: a client and a server on a pipe, a client of a process, a client over HTTP, and
-//! a client of each kind that calls tools.
+//! Clients and servers whose messages the test writes: on a pipe, of a process, over HTTP, and a
+//! client of each kind that calls tools.
 
 pub mod caller;
-pub mod entrance;
+pub mod endpoint;
 pub mod http;
 mod http_client;
 mod line;

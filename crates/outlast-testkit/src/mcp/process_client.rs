@@ -14,7 +14,7 @@ pub struct ProcessClient {
     stdin: Option<ChildStdin>,
     lines: OutputLines,
     last_id: i64,
-    /// What arrived while something else was waited for.
+    /// Messages that arrived before they were expected.
     early: Vec<Value>,
 }
 
@@ -46,7 +46,7 @@ impl ProcessClient {
         response["result"].clone()
     }
 
-    /// Sends a request and waits for its response; what else arrives is kept.
+    /// Sends a request and waits for its response; other messages are kept.
     pub fn call(&mut self, method: &str, params: Value) -> Value {
         let id = self.send(method, params);
         self.answer_to(id)
@@ -90,7 +90,7 @@ impl ProcessClient {
         writeln!(stdin, "{message}").expect("the server reads");
     }
 
-    /// The first message that is `wanted`; what else arrives before it is kept.
+    /// The first message that is `wanted`; other messages are kept.
     pub fn find(&mut self, wanted: impl Fn(&Value) -> bool) -> Value {
         if let Some(at) = self.early.iter().position(&wanted) {
             return self.early.remove(at);
@@ -104,7 +104,7 @@ impl ProcessClient {
         }
     }
 
-    /// What arrived while something else was waited for.
+    /// Messages that arrived before they were expected.
     pub fn early(&self) -> &[Value] {
         &self.early
     }
@@ -124,7 +124,7 @@ impl ProcessClient {
 
 impl Drop for ProcessClient {
     fn drop(&mut self) {
-        // Gone already is as good as ended.
+        // It may have ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

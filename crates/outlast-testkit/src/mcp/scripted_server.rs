@@ -72,7 +72,7 @@ impl ScriptedServer {
     }
 
     /// Whether a message with that method has arrived.
-    pub fn heard(&self, method: &str) -> bool {
+    pub fn has_received(&self, method: &str) -> bool {
         !self.times(method).is_empty()
     }
 }

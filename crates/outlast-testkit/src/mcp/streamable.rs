@@ -17,7 +17,7 @@ use crate::within;
 pub(super) struct Streamable {
     place: Place,
     tell: UnboundedSender<Value>,
-    heard: UnboundedReceiver<Value>,
+    received: UnboundedReceiver<Value>,
     /// The requests that were made, by their ids.
     posts: HashMap<i64, JoinHandle<()>>,
     listening: Option<JoinHandle<()>>,
@@ -34,7 +34,7 @@ struct Place {
 
 impl Streamable {
     pub(super) fn new(authority: &str, token: Option<&str>, version: &'static str) -> Self {
-        let (tell, heard) = unbounded_channel();
+        let (tell, received) = unbounded_channel();
         Self {
             place: Place {
                 authority: authority.into(),
@@ -43,7 +43,7 @@ impl Streamable {
                 session: Arc::default(),
             },
             tell,
-            heard,
+            received,
             posts: HashMap::new(),
             listening: None,
         }
@@ -73,9 +73,9 @@ impl Streamable {
     }
 
     /// The next message, on whichever stream.
-    pub(super) async fn hear(&mut self) -> Value {
-        let heard = within("a message", self.heard.recv()).await;
-        heard.expect("we hold one end")
+    pub(super) async fn receive(&mut self) -> Value {
+        let received = within("a message", self.received.recv()).await;
+        received.expect("we hold one end")
     }
 
     /// Closes the stream of a request.
@@ -103,7 +103,7 @@ impl Streamable {
     }
 
     /// Closes everything, as a client does that loses its way.
-    pub(super) fn fall_silent(&mut self) {
+    pub(super) fn disconnect(&mut self) {
         let posts = self.posts.drain().map(|(_, post)| post);
         for open in posts.chain(self.listening.take()) {
             open.abort();
@@ -113,7 +113,7 @@ impl Streamable {
 
 impl Drop for Streamable {
     fn drop(&mut self) {
-        self.fall_silent();
+        self.disconnect();
     }
 }
 

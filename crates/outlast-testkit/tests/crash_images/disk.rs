@@ -18,7 +18,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Range;
 use std::sync::Arc;
 
-use outlast_testkit::death::Dice;
+use outlast_testkit::death::SeededRandom;
 
 /// One operation on the files of a folder. Inodes have the numbers that the system gave them.
 #[derive(Clone, Debug)]
@@ -217,12 +217,12 @@ impl Disk {
 
     /// What a reader of the running system sees.
     pub(crate) fn newest(&self) -> Files {
-        let mut dice = Dice::new(0);
+        let mut dice = SeededRandom::new(0);
         self.image(Choice::Everything, &mut dice).files
     }
 
     /// One of the states in which the loss of power may leave the disk now.
-    pub(crate) fn image(&self, choice: Choice, dice: &mut Dice) -> Image {
+    pub(crate) fn image(&self, choice: Choice, dice: &mut SeededRandom) -> Image {
         let mut image = Image::default();
         for (name, file) in self.names_after_loss(choice, dice) {
             let content = self.files[file].after_loss(choice, dice, &mut image);
@@ -274,7 +274,7 @@ impl Disk {
         names
     }
 
-    fn names_after_loss(&self, choice: Choice, dice: &mut Dice) -> BTreeMap<String, usize> {
+    fn names_after_loss(&self, choice: Choice, dice: &mut SeededRandom) -> BTreeMap<String, usize> {
         let in_order = choice != Choice::Random || dice.percent(50);
         let mut names = self.names.clone();
         if in_order {
@@ -333,7 +333,7 @@ impl Naming {
 }
 
 impl File {
-    fn after_loss(&self, choice: Choice, dice: &mut Dice, image: &mut Image) -> Vec<u8> {
+    fn after_loss(&self, choice: Choice, dice: &mut SeededRandom, image: &mut Image) -> Vec<u8> {
         let mut content = self.synced.clone();
         if choice == Choice::Everything || self.pending.is_empty() {
             for change in &self.pending {
@@ -387,7 +387,7 @@ impl File {
     }
 
     /// The changes before the first truncation that is lost.
-    fn until_lost_truncation(&self, dice: &mut Dice) -> &[Change] {
+    fn until_lost_truncation(&self, dice: &mut SeededRandom) -> &[Change] {
         let truncations: Vec<_> = (0..self.pending.len())
             .filter(|number| !self.pending[*number].is_write())
             .collect();
@@ -400,7 +400,7 @@ impl File {
 /// For each sector the last of the writes to it that reached the disk.
 fn last_persisted(
     pending: &[Change],
-    dice: &mut Dice,
+    dice: &mut SeededRandom,
     image: &mut Image,
 ) -> BTreeMap<usize, usize> {
     let likely = match dice.below(4) {

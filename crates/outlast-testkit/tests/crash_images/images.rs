@@ -9,7 +9,7 @@ use outlast_engine::store::InsertResult;
 use outlast_engine::task::NewTask;
 use outlast_engine::{Store, StoreError, Task};
 use outlast_store::{Sqlite, SqliteOptions};
-use outlast_testkit::death::Dice;
+use outlast_testkit::death::SeededRandom;
 use tempfile::TempDir;
 use tokio::runtime::{Builder, Runtime};
 
@@ -48,7 +48,7 @@ pub(crate) fn check(recording: &Recording, seed: u64, wanted: usize) -> Tally {
     let cuts = cuts(&recording.events);
     let others = wanted.saturating_sub(cuts.len()).max(cuts.len() / 2);
     let mut work: Vec<_> = cuts.iter().map(|cut| (*cut, 1)).collect();
-    let mut dice = Dice::new(seed);
+    let mut dice = SeededRandom::new(seed);
     for _ in 0..others {
         work[dice.below(cuts.len() as u64) as usize].1 += 1;
     }
@@ -80,8 +80,8 @@ pub(crate) fn cuts(events: &[Event]) -> Vec<usize> {
 }
 
 /// The dice of one image.
-pub(crate) fn dice(seed: u64, cut: usize, number: u64) -> Dice {
-    Dice::new(seed ^ ((cut as u64) << 20) ^ number)
+pub(crate) fn dice(seed: u64, cut: usize, number: u64) -> SeededRandom {
+    SeededRandom::new(seed ^ ((cut as u64) << 20) ^ number)
 }
 
 /// Checks so many images of each moment.

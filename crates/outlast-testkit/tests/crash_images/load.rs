@@ -15,7 +15,7 @@ use outlast_engine::task::NewTask;
 use outlast_engine::transition::Command;
 use outlast_engine::{ErrorCode, Origin, Outcome, Store, Task};
 use outlast_store::{Sqlite, SqliteOptions};
-use outlast_testkit::death::Dice;
+use outlast_testkit::death::SeededRandom;
 use outlast_wire::Raw;
 
 use crate::contents::{
@@ -69,7 +69,7 @@ fn the_recorded_process() {
     };
     let notes = std::env::var(NOTES).expect("it is set with the others");
     let notes = OpenOptions::new().write(true).open(notes);
-    let life = Life {
+    let life = ChildProcess {
         path: PathBuf::from(folder).join("tasks.db"),
         notes: Arc::new(Notes {
             file: notes.expect("the notes can be opened"),
@@ -89,7 +89,7 @@ fn the_recorded_process() {
     runtime.block_on(life.live());
 }
 
-struct Life {
+struct ChildProcess {
     path: PathBuf,
     notes: Arc<Notes>,
     seed: u64,
@@ -98,7 +98,7 @@ struct Life {
     dies: bool,
 }
 
-impl Life {
+impl ChildProcess {
     async fn live(self) {
         let store = Sqlite::open(&self.path, SqliteOptions::default()).await;
         let store: Arc<dyn Store> = Arc::new(store.expect("the store opens"));
@@ -112,7 +112,7 @@ impl Life {
             let worker = Worker {
                 store: store.clone(),
                 notes: self.notes.clone(),
-                dice: Dice::new(self.seed ^ (self.number << 40) ^ (number << 32)),
+                dice: SeededRandom::new(self.seed ^ (self.number << 40) ^ (number << 32)),
                 number: self.number * 1_000_000 + number * 10_000,
                 tasks: tasks.step_by(WORKERS as usize).cloned().collect(),
                 made: 0,
@@ -142,7 +142,7 @@ impl Life {
     /// another program that looks at the file may do.
     fn checkpoints(&self, over: Arc<AtomicBool>) -> std::thread::JoinHandle<()> {
         let (path, notes) = (self.path.clone(), self.notes.clone());
-        let mut dice = Dice::new(self.seed ^ !self.number);
+        let mut dice = SeededRandom::new(self.seed ^ !self.number);
         std::thread::spawn(move || {
             let other = rusqlite::Connection::open(path).expect("the file can be opened beside");
             let mut next = 10;
@@ -193,7 +193,7 @@ impl Notes {
 struct Worker {
     store: Arc<dyn Store>,
     notes: Arc<Notes>,
-    dice: Dice,
+    dice: SeededRandom,
     /// Its tasks have the numbers from here on.
     number: u64,
     tasks: Vec<Arc<Task>>,

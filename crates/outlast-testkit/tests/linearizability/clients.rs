@@ -11,7 +11,7 @@ use outlast_engine::{
     Ending, Engine, ErrorCode, InputKey, InputKind, InputKinds, InputRequest, InputResponse,
     Origin, Owner, RetryClass, Scope, Store, TaskId,
 };
-use outlast_testkit::death::Dice;
+use outlast_testkit::death::SeededRandom;
 use outlast_wire::Raw;
 
 use crate::history::{ASKER, Actor, FINISHER, History};
@@ -40,7 +40,7 @@ pub(crate) async fn round(
             history: history.clone(),
             number,
         };
-        let mut dice = Dice::new(seed ^ u64::from(number) << 40);
+        let mut dice = SeededRandom::new(seed ^ u64::from(number) << 40);
         let ids = ids.clone();
         tokio::spawn(async move {
             for step in 0..STEPS {

@@ -27,7 +27,7 @@ async fn a_task_is_cancelled_by_its_own_method() {
     server.reply(&cancel, task("cancelled", 100)).await;
     assert_eq!(cancelling.await.unwrap(), Ok(()));
     assert_eq!(call.outcome().await, Ok(Outcome::Cancelled));
-    assert!(!server.heard("notifications/cancelled"));
+    assert!(!server.has_received("notifications/cancelled"));
     assert_eq!(call.cancel().await, Err(CancelError::Finished));
 }
 

@@ -51,7 +51,7 @@ async fn an_unsupported_version_ends_the_handshake() {
         matches!(&refused, client::Error::Unsupported(what) if what.contains("1999-01-01")),
         "{refused}"
     );
-    assert!(!server.heard("notifications/initialized"));
+    assert!(!server.has_received("notifications/initialized"));
 }
 
 #[tokio::test(start_paused = true)]

@@ -70,7 +70,7 @@ async fn a_task_that_ends_at_creation_is_fetched_at_once() {
     let fetch = server.asked("tasks/result").await;
     server.reply(&fetch, text("done")).await;
     assert_eq!(said(&call.await.unwrap().outcome().await.unwrap()), "done");
-    assert!(!server.heard("tasks/get"));
+    assert!(!server.has_received("tasks/get"));
 }
 
 #[tokio::test(start_paused = true)]

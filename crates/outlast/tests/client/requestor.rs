@@ -98,7 +98,7 @@ async fn a_terminal_notification_is_followed_by_the_result_at_once() {
     server.reply(&fetch, text("done")).await;
     assert_eq!(said(&call.outcome().await.unwrap()), "done");
     assert_eq!(call.status().task.unwrap().status, Status::Completed);
-    assert!(!server.heard("tasks/get"));
+    assert!(!server.has_received("tasks/get"));
 }
 
 #[tokio::test(start_paused = true)]
@@ -374,7 +374,7 @@ async fn a_detached_task_is_not_polled_and_continues() {
     call.task().await;
     assert_eq!(call.detach().await.as_deref(), Some("t1"));
     server.silence(MS(60_000)).await;
-    assert!(!server.heard("tasks/cancel"));
+    assert!(!server.has_received("tasks/cancel"));
 }
 
 #[tokio::test(start_paused = true)]

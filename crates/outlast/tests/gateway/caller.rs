@@ -5,14 +5,14 @@ use std::sync::Arc;
 use outlast::server::McpServer;
 use outlast::transport::stdio;
 use outlast_testkit::mcp::caller::{Caller, Kind, everything};
-use outlast_testkit::mcp::entrance::Entrance;
+use outlast_testkit::mcp::endpoint::ServerEndpoint;
 use serde_json::Value;
 use tokio::io::BufReader;
 
 /// A pipe to a server.
-pub(crate) fn pipe(front: &Arc<McpServer>) -> Entrance {
+pub(crate) fn pipe(front: &Arc<McpServer>) -> ServerEndpoint {
     let front = front.clone();
-    Entrance::Pipe(Arc::new(move |pipe| {
+    ServerEndpoint::Pipe(Arc::new(move |pipe| {
         let (read, write) = tokio::io::split(pipe);
         tokio::spawn(stdio::serve_on(front.clone(), BufReader::new(read), write));
     }))
@@ -20,7 +20,7 @@ pub(crate) fn pipe(front: &Arc<McpServer>) -> Entrance {
 
 /// A client on a pipe that supports all input requests.
 pub(crate) async fn connect(kind: Kind, front: &Arc<McpServer>) -> Caller {
-    Caller::enter(kind, &pipe(front)).await
+    Caller::connect(kind, &pipe(front)).await
 }
 
 /// A client on a pipe with the name `name`.
@@ -35,5 +35,5 @@ pub(crate) async fn connect_declaring(
     name: &'static str,
     can: Value,
 ) -> Caller {
-    Caller::enter_as(kind, &pipe(front), name, can).await
+    Caller::connect_as(kind, &pipe(front), name, can).await
 }

@@ -4,7 +4,7 @@ use std::fmt::{self, Display, Formatter};
 
 use outlast::client::Era;
 use outlast_testkit::mcp::caller::{KINDS, Kind};
-use outlast_testkit::mcp::entrance::{WAYS, Way};
+use outlast_testkit::mcp::endpoint::{TRANSPORTS, Transport};
 
 /// One of the cells of bridge §3, with the transports of both hops.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -12,9 +12,9 @@ pub(crate) struct Cell {
     pub(crate) client: Kind,
     pub(crate) server: Server,
     /// Between the client and the gateway.
-    pub(crate) front: Way,
+    pub(crate) front: Transport,
     /// Between the gateway and the server.
-    pub(crate) back: Way,
+    pub(crate) back: Transport,
 }
 
 impl Display for Cell {
@@ -44,8 +44,8 @@ impl Cell {
         let mut all = Vec::new();
         for client in KINDS {
             for server in SERVERS {
-                for front in WAYS {
-                    all.extend(WAYS.map(|back| Self {
+                for front in TRANSPORTS {
+                    all.extend(TRANSPORTS.map(|back| Self {
                         client,
                         server,
                         front,
@@ -60,7 +60,7 @@ impl Cell {
     /// A set of cells that covers every pair of the four dimensions: each client with each server
     /// once.
     pub(crate) fn pairs() -> Vec<Self> {
-        let way = |odd: usize| WAYS[odd % 2];
+        let way = |odd: usize| TRANSPORTS[odd % 2];
         let rows = KINDS.into_iter().enumerate().map(|(c, client)| {
             SERVERS
                 .into_iter()
@@ -83,7 +83,7 @@ impl Cell {
             Server::V2 => true,
             Server::PlainLegacy | Server::PlainModern => false,
         };
-        if is_task && self.back == Way::Http {
+        if is_task && self.back == Transport::Http {
             Fate::GoesOn
         } else if may_repeat {
             Fate::RunsAgain

@@ -82,7 +82,7 @@ async fn declining_to_sample_does_not_cancel_the_call() {
     server.reply(&look, ended).await;
     let ended = calling.await.unwrap();
     assert!(matches!(ended, Ending::Result(_)), "{ended:?}");
-    assert!(!server.heard("tasks/cancel"));
+    assert!(!server.has_received("tasks/cancel"));
 }
 
 #[tokio::test(start_paused = true)]

@@ -170,7 +170,7 @@ async fn connections_of_isolated_calls_count() {
     for _ in 0..2 {
         assert_eq!(served.upstream.connections(), 1);
         let first = caller.send("tools/call", json!({ "name": "who" })).await;
-        if !shared.heard("tools/list") {
+        if !shared.has_received("tools/list") {
             shared.list(&[("who", "forbidden")]).await;
         }
         let mut server = servers.next().await;

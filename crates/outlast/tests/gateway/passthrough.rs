@@ -166,7 +166,7 @@ async fn change_notifications_reach_the_subscribed_clients() {
     caller
         .request("resources/unsubscribe", address.clone())
         .await;
-    assert!(!server.heard("resources/unsubscribe"));
+    assert!(!server.has_received("resources/unsubscribe"));
     let id = other.send("resources/unsubscribe", address).await;
     let asked = server.asked("resources/unsubscribe").await;
     server.reply(&asked, json!({})).await;

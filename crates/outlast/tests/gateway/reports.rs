@@ -189,7 +189,7 @@ async fn a_rejected_call_leaves_no_task() {
             let listed = caller.request("tasks/list", json!({})).await;
             assert_eq!(listed["result"]["tasks"], json!([]), "{listed}");
         }
-        assert!(!server.heard("tools/call"));
+        assert!(!server.has_received("tools/call"));
     }
 }
 

@@ -8,7 +8,7 @@ use outlast::engine::{MemoryStore, Store};
 use outlast::gateway::Upstream;
 use outlast::transport::http::{self, HttpOptions};
 use outlast_testkit::mcp::caller::{Caller, Kind};
-use outlast_testkit::mcp::entrance::Entrance;
+use outlast_testkit::mcp::endpoint::ServerEndpoint;
 use serde_json::json;
 
 use crate::harness::{quick, started};
@@ -28,11 +28,11 @@ async fn session_preferences_are_restored_after_a_gateway_restart() {
     let (engine, front) = open().await;
     let server = http::serve(front, HttpOptions::default()).await.unwrap();
     let address = server.local_addr();
-    let entrance = Entrance::Http {
+    let endpoint = ServerEndpoint::Http {
         authority: address.to_string(),
         token: None,
     };
-    let entering = tokio::spawn(async move { Caller::enter(Kind::V1, &entrance).await });
+    let entering = tokio::spawn(async move { Caller::connect(Kind::V1, &endpoint).await });
     let mut scripted_gateway = servers.next().await;
     scripted_gateway.welcome("2025-11-25", can.clone()).await;
     let mut caller = entering.await.unwrap();

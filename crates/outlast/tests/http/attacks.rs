@@ -73,7 +73,7 @@ async fn unfinished_bodies_of_one_caller_affect_no_small_request() {
 async fn open(harness: &Harness, token: &'static str) -> Result<Client, u16> {
     let mut client = Client {
         token: Some(token),
-        ..harness.stranger()
+        ..harness.client_without_session()
     };
     let params = json!({
         "protocolVersion": "2025-11-25", "capabilities": {},

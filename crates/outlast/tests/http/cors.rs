@@ -17,7 +17,7 @@ async fn harness() -> Harness {
 #[tokio::test]
 async fn a_preflight_of_an_allowed_origin_needs_no_token() {
     let harness = harness().await;
-    let stranger = harness.stranger();
+    let stranger = harness.client_without_session();
     let requested = "Content-Type, authorization, MCP-Session-Id, mcp-param-region, x-other";
     let preflight = [
         ("origin", PAGE),
@@ -53,7 +53,7 @@ async fn a_preflight_of_an_allowed_origin_needs_no_token() {
 #[tokio::test]
 async fn an_allowed_page_can_read_response_and_session_id() {
     let harness = harness().await;
-    let mut client = harness.stranger();
+    let mut client = harness.client_without_session();
     let params = json!({
         "protocolVersion": "2025-11-25", "capabilities": {},
         "clientInfo": { "name": "page", "version": "1" },
@@ -80,7 +80,7 @@ async fn an_allowed_page_can_read_response_and_session_id() {
 #[tokio::test]
 async fn only_allowed_origins_get_cors_headers() {
     let harness = harness().await;
-    let stranger = harness.stranger();
+    let stranger = harness.client_without_session();
     let preflight = [
         ("origin", "https://evil.example"),
         ("access-control-request-method", "POST"),

@@ -32,7 +32,7 @@ async fn a_session_continues_after_every_kill_of_its_server() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("tasks.db");
     let server = start(&file, "127.0.0.1:0");
-    let client = HttpClient::meet(server.address()).await;
+    let client = HttpClient::connect(server.address()).await;
     let long = json!({ "data": "long", "durationSeconds": 3_600 });
     let short = json!({ "data": "short", "durationSeconds": 1 });
 

@@ -79,11 +79,11 @@ impl Harness {
 
     /// An initialized client.
     pub(crate) async fn client(&self) -> HttpClient {
-        HttpClient::meet(self.server.local_addr()).await
+        HttpClient::connect(self.server.local_addr()).await
     }
 
-    pub(crate) fn stranger(&self) -> HttpClient {
-        HttpClient::stranger(self.server.local_addr())
+    pub(crate) fn client_without_session(&self) -> HttpClient {
+        HttpClient::without_session(self.server.local_addr())
     }
 
     /// Stops the server and its calls at once, and closes the store.

@@ -162,7 +162,7 @@ async fn slow_senders_are_disconnected_and_affect_no_other_client() {
             }
         });
     }
-    let client = HttpClient::meet(address).await;
+    let client = HttpClient::connect(address).await;
     while dribbling.join_next().await.is_some() {
         assert_eq!(client.ask("ping", json!({})).await.status, 200);
     }

@@ -56,7 +56,7 @@ async fn mounted() -> SocketAddr {
 async fn meet(address: SocketAddr, token: &'static str) -> HttpClient {
     let mut client = HttpClient {
         token: Some(token),
-        ..HttpClient::stranger(address)
+        ..HttpClient::without_session(address)
     };
     client.introduce("2025-11-25").await;
     client
@@ -74,7 +74,7 @@ async fn the_endpoint_works_in_an_axum_router() {
         let ada = meet(address, "user:ada").await;
         let answer = call(&ada).await;
         assert_eq!(answer["result"]["content"][0]["text"], "hi", "{answer}");
-        let stranger = HttpClient::stranger(address);
+        let stranger = HttpClient::without_session(address);
         assert_eq!(stranger.ask("initialize", json!({})).await.status, 401);
     })
     .await;
@@ -93,7 +93,7 @@ async fn the_axum_example_has_its_own_page_and_authentication() {
         assert_eq!(result["result"]["content"][0]["text"], "Hello!", "{result}");
         let front = page(address, "/", "localhost").await;
         assert!(front.body().await.unwrap().starts_with(b"The MCP endpoint"));
-        let stranger = HttpClient::stranger(address);
+        let stranger = HttpClient::without_session(address);
         assert_eq!(stranger.ask("initialize", json!({})).await.status, 401);
     })
     .await;
@@ -165,7 +165,7 @@ async fn another_service_is_served_next_to_the_endpoint() {
         assert_eq!(health.body().await.unwrap(), b"ok\n");
         let foreign = page(address, "/console", "evil.com").await;
         assert_eq!(foreign.status, 403);
-        let stranger = HttpClient::stranger(address);
+        let stranger = HttpClient::without_session(address);
         assert_eq!(stranger.ask("initialize", json!({})).await.status, 401);
     })
     .await;

@@ -20,7 +20,7 @@ async fn harness() -> Harness {
 async fn meet(harness: &Harness, token: &'static str) -> HttpClient {
     let mut client = HttpClient {
         token: Some(token),
-        ..harness.stranger()
+        ..harness.client_without_session()
     };
     client.introduce("2025-11-25").await;
     client
@@ -29,7 +29,7 @@ async fn meet(harness: &Harness, token: &'static str) -> HttpClient {
 #[tokio::test]
 async fn a_request_without_a_token_is_rejected() {
     let harness = harness().await;
-    let mut client = harness.stranger();
+    let mut client = harness.client_without_session();
     let rejected = client.ask("initialize", json!({})).await;
     assert_eq!(rejected.status, 401);
     assert_eq!(rejected.header("www-authenticate"), Some("Bearer"));

@@ -24,7 +24,7 @@ async fn too_many_requests_get_429_with_retry_after() {
     .await;
     let caller = |token| Client {
         token,
-        ..harness.stranger()
+        ..harness.client_without_session()
     };
     let [mut ada, mut bob] = [Some("a"), Some("b")].map(caller);
     ada.introduce("2025-11-25").await;
@@ -59,7 +59,7 @@ async fn guesses_of_tokens_are_limited() {
     .await;
     let guesser = Client {
         token: Some("wrong"),
-        ..harness.stranger()
+        ..harness.client_without_session()
     };
     let mut statuses = Vec::new();
     while statuses.last() != Some(&429) && statuses.len() < 200 {
@@ -70,7 +70,7 @@ async fn guesses_of_tokens_are_limited() {
     // The owner of the token is not limited by the guesses.
     let mut ada = Client {
         token: Some("a"),
-        ..harness.stranger()
+        ..harness.client_without_session()
     };
     ada.introduce("2025-11-25").await;
 }

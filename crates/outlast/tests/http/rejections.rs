@@ -119,7 +119,7 @@ async fn malformed_json_gets_an_error_response() {
         (br#"{"jsonrpc":"1.0","id":1,"method":"ping"}"#, -32600),
         (deep.as_bytes(), -32600),
     ];
-    for who in [&client, &harness.stranger()] {
+    for who in [&client, &harness.client_without_session()] {
         for (body, code) in cases {
             let response = who.post_bytes(body).await;
             assert_eq!(response.status, 400);
@@ -170,7 +170,7 @@ async fn an_incomplete_request_times_out() {
     })
     .await;
     let address = harness.server.local_addr();
-    let client = HttpClient::meet(address).await;
+    let client = HttpClient::connect(address).await;
     let mut stream = client.listen(None).await;
     let mut head = TcpStream::connect(address).await.unwrap();
     head.write_all(b"POST /mcp HTTP/1.1\r\nhost: local")

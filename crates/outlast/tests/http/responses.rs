@@ -147,7 +147,7 @@ async fn a_disconnect_does_not_cancel() {
 async fn older_versions_have_no_tasks_and_no_events_without_data() {
     let harness = Harness::new().await;
     for version in ["2025-06-18", "2025-03-26"] {
-        let mut client = harness.stranger();
+        let mut client = harness.client_without_session();
         let met = client.introduce(version).await;
         assert_eq!(met["protocolVersion"], version);
         assert_eq!(met["capabilities"].get("tasks"), None);

@@ -112,7 +112,7 @@ async fn a_session_with_a_task_outlives_one_without() {
 async fn the_tasks_server_waits_before_a_plain_response() {
     // S3-12.
     let server = ServerProcess::example("tasks_server", &["--port", "0"]);
-    let client = HttpClient::meet(server.address()).await;
+    let client = HttpClient::connect(server.address()).await;
     let began = Instant::now();
     let arguments = json!({ "data": "tides", "durationSeconds": 1 });
     let mut response = client.tool("LongRunningAnalysis", arguments).await;

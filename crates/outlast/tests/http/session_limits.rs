@@ -193,7 +193,7 @@ async fn is_gone(client: &Client) -> bool {
 async fn open(harness: &Harness, token: Option<&'static str>) -> Client {
     let mut client = Client {
         token,
-        ..harness.stranger()
+        ..harness.client_without_session()
     };
     client.introduce("2025-11-25").await;
     client
@@ -202,7 +202,7 @@ async fn open(harness: &Harness, token: Option<&'static str>) -> Client {
 async fn initialize(harness: &Harness, token: Option<&'static str>) -> Answer {
     let client = Client {
         token,
-        ..harness.stranger()
+        ..harness.client_without_session()
     };
     let params = json!({
         "protocolVersion": "2025-11-25", "capabilities": {},

@@ -25,7 +25,10 @@ async fn a_session_id_is_random_and_visible_ascii() {
 #[tokio::test]
 async fn a_malformed_initialize_opens_no_session() {
     let harness = Harness::new().await;
-    let response = harness.stranger().ask("initialize", json!({})).await;
+    let response = harness
+        .client_without_session()
+        .ask("initialize", json!({}))
+        .await;
     assert_eq!(response.header("mcp-session-id"), None);
     assert_eq!(response.json().await["error"]["code"], -32602);
 }
@@ -34,7 +37,7 @@ async fn a_malformed_initialize_opens_no_session() {
 async fn a_request_must_name_its_session() {
     // V1-SESS-3, V1-SESS-4.
     let harness = Harness::new().await;
-    let stranger = harness.stranger();
+    let stranger = harness.client_without_session();
     assert_eq!(stranger.ask("tools/list", json!({})).await.status, 400);
     assert_eq!(stranger.send("GET", &[], b"").await.status, 400);
     assert_eq!(stranger.leave().await.status, 400);

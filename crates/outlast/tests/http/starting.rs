@@ -53,7 +53,10 @@ async fn requests_before_the_store_opens_get_starting() {
         "protocolVersion": "2025-11-25", "capabilities": {},
         "clientInfo": { "name": "early", "version": "1" },
     });
-    let rejected = harness.stranger().ask("initialize", introduction).await;
+    let rejected = harness
+        .client_without_session()
+        .ask("initialize", introduction)
+        .await;
     assert_starting(&rejected.json().await);
 
     let url = file.to_str().unwrap().parse().unwrap();

@@ -9,7 +9,7 @@ async fn the_tasks_server_meets_its_seed() {
     // S3-2 to S3-5, S3-9 to S3-14, S3-23 to S3-26.
     let server = ServerProcess::example("tasks_server", &["--port", "0"]);
     assert!(server.address().ip().is_loopback());
-    let mut client = HttpClient::stranger(server.address());
+    let mut client = HttpClient::without_session(server.address());
     let met = client.introduce("2025-11-25").await;
     let tasks = json!({ "list": {}, "cancel": {}, "requests": { "tools": { "call": {} } } });
     assert_eq!(met["capabilities"]["tasks"], tasks);
@@ -54,7 +54,7 @@ async fn the_tasks_server_meets_its_seed() {
 async fn errors_of_the_samples_name_the_argument() {
     // V1-TLS-2, V1-TLS-5, A1-30.
     let server = ServerProcess::example("tasks_server", &["--port", "0"]);
-    let client = HttpClient::meet(server.address()).await;
+    let client = HttpClient::connect(server.address()).await;
     for (arguments, named) in [
         (json!({}), "data"),
         (json!({ "data": 7 }), "data"),

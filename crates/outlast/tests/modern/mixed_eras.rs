@@ -214,7 +214,7 @@ async fn check_list(owners: &Owners, address: SocketAddr, owner: usize) {
 
 /// An initialized session of an owner.
 async fn initialized(address: SocketAddr, owner: usize) -> HttpClient {
-    let mut client = HttpClient::stranger(address);
+    let mut client = HttpClient::without_session(address);
     client.token = Some(OWNERS[owner]);
     client.introduce("2025-11-25").await;
     client

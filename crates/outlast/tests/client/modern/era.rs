@@ -90,7 +90,7 @@ async fn a_slow_start_does_not_change_the_era() {
     server.refuse(&hello, -32601, "no such method").await;
     let client = connecting.await.unwrap().unwrap();
     assert!(client.server().await.unwrap().is_modern());
-    assert!(!server.heard("notifications/initialized"));
+    assert!(!server.has_received("notifications/initialized"));
 }
 
 #[tokio::test(start_paused = true)]

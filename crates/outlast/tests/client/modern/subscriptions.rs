@@ -68,7 +68,7 @@ async fn notifications_take_effect_at_once() {
     tells(&mut server, &listen, ended).await;
     assert_eq!(said(&call.outcome().await.unwrap()), "done");
     assert!(began.elapsed() < Duration::from_secs(1));
-    assert!(!server.heard("tasks/get"));
+    assert!(!server.has_received("tasks/get"));
     // V2-CANC-1: the subscription is cancelled.
     let notification = server.next_message("notifications/cancelled").await;
     assert_eq!(notification["params"]["requestId"], listen["id"]);
@@ -200,7 +200,7 @@ async fn tasks_share_a_subscription() {
         json!({ "taskIds": ["t1", "t2"] })
     );
     // The old subscription ends only after the new one is acknowledged.
-    assert!(!server.heard("notifications/cancelled"));
+    assert!(!server.has_received("notifications/cancelled"));
     acknowledge(&mut server, &both).await;
     let notification = server.next_message("notifications/cancelled").await;
     assert_eq!(notification["params"]["requestId"], old["id"]);
@@ -261,5 +261,5 @@ async fn list_and_resource_changes_reach_the_handler() {
             "notifications/resources/updated"
         ]
     );
-    assert!(!server.heard("resources/subscribe"));
+    assert!(!server.has_received("resources/subscribe"));
 }

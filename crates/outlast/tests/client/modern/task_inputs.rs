@@ -179,7 +179,7 @@ async fn an_input_request_that_disappears_is_dismissed() {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
     ends(&mut server, &call).await;
-    assert!(!server.heard("tasks/update"));
+    assert!(!server.has_received("tasks/update"));
 }
 
 #[tokio::test(start_paused = true)]
@@ -274,7 +274,7 @@ async fn a_rejection_without_a_response_form_cancels_the_task() {
         .reply(&cancel, json!({ "resultType": "complete" }))
         .await;
     assert_eq!(call.outcome().await, Ok(Outcome::Cancelled));
-    assert!(!server.heard("tasks/update"));
+    assert!(!server.has_received("tasks/update"));
     server.silence(Duration::from_secs(60)).await;
 }
 

@@ -49,7 +49,7 @@ async fn a_call_may_become_a_task_or_not() {
     let expected = raw(json!({ "content": [] }));
     assert_eq!(call.outcome().await, Ok(Outcome::Result(expected)));
     assert_eq!(call.status().task.unwrap().status, Status::Completed);
-    assert!(!server.heard("tasks/result"));
+    assert!(!server.has_received("tasks/result"));
     // V2-EXT-2: no task is requested from a server without tasks.
     let (client, _server) = connected_with(ClientOptions::default(), json!({ "tools": {} })).await;
     let refused = client
@@ -273,7 +273,7 @@ async fn a_cancelled_task_is_followed_to_its_end() {
             _ => assert_eq!(said(&call.outcome().await.unwrap()), "done"),
         }
     }
-    assert!(!server.heard("notifications/cancelled"));
+    assert!(!server.has_received("notifications/cancelled"));
     let call = begun(&client, &mut server, created("working", 60_000)).await;
     let cancelling = tokio::spawn(async move { call.cancel().await });
     let cancel = server.asked("tasks/cancel").await;

@@ -14,7 +14,7 @@ use outlast::transport::http_client::{self, HttpClientOptions};
 use outlast::transport::link::{Link, TransportError};
 use outlast::transport::{duplex, stdio};
 use outlast_testkit::mcp::caller::Caller;
-use outlast_testkit::mcp::entrance::{Entrance, Way};
+use outlast_testkit::mcp::endpoint::{ServerEndpoint, Transport};
 use outlast_testkit::within;
 use tokio::io::BufReader;
 use tokio::net::TcpStream;
@@ -49,7 +49,7 @@ impl Default for DeploymentOptions {
 pub(super) struct Deployment {
     pub(super) cell: Cell,
     pub(super) gate: Arc<Gate>,
-    pub(super) entrance: Entrance,
+    pub(super) endpoint: ServerEndpoint,
     behind: ServerSide,
     target: Target,
     settings: Settings,
@@ -74,19 +74,19 @@ impl Deployment {
         };
         let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
         let (engine, front) = gateway(&target, &settings, &store).await;
-        let (before, entrance) = match cell.front {
-            Way::Pipe => (None, pipe(&front)),
-            Way::Http => {
+        let (before, endpoint) = match cell.front {
+            Transport::Pipe => (None, pipe(&front)),
+            Transport::Http => {
                 let before = listen(&front, FREE_PORT.parse().unwrap()).await;
                 let authority = before.local_addr().to_string();
                 let token = None;
-                (Some(before), Entrance::Http { authority, token })
+                (Some(before), ServerEndpoint::Http { authority, token })
             }
         };
         Self {
             cell,
             gate,
-            entrance,
+            endpoint,
             behind,
             target,
             settings,
@@ -97,7 +97,7 @@ impl Deployment {
     }
 
     pub(super) async fn caller(&self) -> Caller {
-        Caller::enter(self.cell.client, &self.entrance).await
+        Caller::connect(self.cell.client, &self.endpoint).await
     }
 
     /// The server itself, without the gateway.
@@ -123,7 +123,7 @@ impl Deployment {
         self.engine = engine;
         match address {
             Some(address) => self.before = Some(listen(&front, address).await),
-            None => self.entrance = pipe(&front),
+            None => self.endpoint = pipe(&front),
         }
     }
 }
@@ -150,8 +150,8 @@ impl ServerSide {
         let begun = served(tools(server, gate), policy.clone(), Resources::new());
         let (engine, front) = begun.await;
         let listening = match cell.back {
-            Way::Pipe => None,
-            Way::Http => Some(listen(&front, FREE_PORT.parse().unwrap()).await),
+            Transport::Pipe => None,
+            Transport::Http => Some(listen(&front, FREE_PORT.parse().unwrap()).await),
         };
         let open = Vec::new();
         Self {

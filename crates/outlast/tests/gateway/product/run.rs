@@ -1,6 +1,6 @@
 //! Runs events in cells concurrently, and reports the results.
 
-use outlast_testkit::mcp::entrance::{WAYS, Way};
+use outlast_testkit::mcp::endpoint::{TRANSPORTS, Transport};
 
 use super::scenarios::EVENTS;
 use crate::cell::Cell;
@@ -67,7 +67,7 @@ async fn every_event_succeeds_for_every_pair_of_client_server_and_transport() {
 #[ignore = "`cargo xtask soak gateway` runs all combinations"]
 async fn every_event_succeeds_in_every_cell() {
     let results = run_events(&Cell::all()).await;
-    let ways = WAYS.map(|front| WAYS.map(|back| (front, back)));
+    let ways = TRANSPORTS.map(|front| TRANSPORTS.map(|back| (front, back)));
     let ways = ways.as_flattened();
     let heads: Vec<_> = ways
         .iter()
@@ -110,10 +110,10 @@ fn the_default_run_covers_every_pair() {
 }
 
 /// The heading of a column.
-fn head(front: Way, back: Way) -> String {
+fn head(front: Transport, back: Transport) -> String {
     let word = |way| match way {
-        Way::Pipe => "pipe",
-        Way::Http => "HTTP",
+        Transport::Pipe => "pipe",
+        Transport::Http => "HTTP",
     };
     format!("client on {}, server on {}", word(front), word(back))
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use outlast::engine::Policy;
 use outlast::engine::task::TtlPolicy;
 use outlast_testkit::mcp::caller::{Answers, Caller, Ending, Kind, accepting, declining};
-use outlast_testkit::mcp::entrance::Way;
+use outlast_testkit::mcp::endpoint::Transport;
 use outlast_testkit::within;
 use serde_json::{Value, json};
 
@@ -72,7 +72,7 @@ pub(super) async fn cancelled_at_once(cell: Cell) {
     let deployment = Deployment::new(cell).await;
     let mut caller = deployment.caller().await;
     let id = caller.send("tools/call", called(cell, "gated")).await;
-    if (cell.client, cell.front) == (Kind::PlainLegacy, Way::Http) {
+    if (cell.client, cell.front) == (Kind::PlainLegacy, Transport::Http) {
         // Two requests on two connections are not ordered.
         tokio::time::sleep(Duration::from_millis(200)).await;
     }
@@ -100,7 +100,7 @@ pub(super) async fn cancelled_too_late(cell: Cell) {
     if !cell.client.has_tasks() {
         deployment.gate.open();
         let answer = caller.answer_to(id).await;
-        if (cell.client, cell.front) != (Kind::PlainModern, Way::Http) {
+        if (cell.client, cell.front) != (Kind::PlainModern, Transport::Http) {
             let cancelled = json!({ "requestId": id, "reason": "too late" });
             caller.notify("notifications/cancelled", cancelled).await;
         }
@@ -193,7 +193,7 @@ pub(super) async fn client_leaves(cell: Cell) {
     deployment.gate.until_waiting(1).await;
     // Long enough to be stored, and for a server with tasks to create one.
     tokio::time::sleep(Duration::from_millis(1_500)).await;
-    caller.fall_silent();
+    caller.disconnect();
     if cell.client == Kind::PlainModern {
         // BR-CAN-7: closing its stream cancels the call.
         return deployment.gate.until_waiting(0).await;
@@ -202,7 +202,7 @@ pub(super) async fn client_leaves(cell: Cell) {
     tokio::time::sleep(Duration::from_millis(300)).await;
     deployment.gate.until_waiting(1).await;
     deployment.gate.add_permits(1);
-    caller.come_back(&deployment.entrance).await;
+    caller.reconnect(&deployment.endpoint).await;
     let ended = match cell.client {
         Kind::PlainLegacy => {
             let task = found(&mut caller).await;
@@ -229,9 +229,9 @@ pub(super) async fn gateway_restarts(cell: Cell, tool: &str, may_repeat: bool) {
     if fate == Fate::GoesOn {
         deployment.until_attached(task_in(&begun)).await;
     }
-    caller.fall_silent();
+    caller.disconnect();
     deployment.restart_gateway().await;
-    caller.come_back(&deployment.entrance).await;
+    caller.reconnect(&deployment.endpoint).await;
     deployment.gate.open();
     let ended = ending_of(&mut caller, begun).await;
     let (expected, runs) = match fate {
@@ -258,9 +258,9 @@ pub(super) async fn gateway_restarts_later(cell: Cell) {
     let begun = caller.begin(json!({ "name": "gated" })).await;
     deployment.gate.open();
     has_ended(&mut caller, &json!({ "taskId": task_in(&begun) })).await;
-    caller.fall_silent();
+    caller.disconnect();
     deployment.restart_gateway().await;
-    caller.come_back(&deployment.entrance).await;
+    caller.reconnect(&deployment.endpoint).await;
     assert_says(ending_of(&mut caller, begun).await, "through");
     assert_eq!(deployment.gate.runs(), 1);
 }

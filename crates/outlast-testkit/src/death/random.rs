@@ -1,11 +1,11 @@
-//! Randomness that can be replayed from its seed.
+//! Random numbers that can be repeated from their seed.
 
 /// A small generator (SplitMix64).
 #[derive(Clone, Debug)]
-pub struct Dice(u64);
+pub struct SeededRandom(u64);
 
-impl Dice {
-    /// The dice of that seed.
+impl SeededRandom {
+    /// The generator with this seed.
     pub fn new(seed: u64) -> Self {
         Self(seed)
     }
@@ -15,13 +15,16 @@ impl Dice {
         self.next() % limit.max(1)
     }
 
-    /// Whether a thing happens that happens `percent` times in a hundred.
+    /// True in `percent` of 100 cases.
     pub fn percent(&mut self, percent: u64) -> bool {
         self.below(100) < percent
     }
 
     /// Any number.
-    #[expect(clippy::should_implement_trait, reason = "dice never end")]
+    #[expect(
+        clippy::should_implement_trait,
+        reason = "it never ends, so it is no iterator"
+    )]
     pub fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;

@@ -1,4 +1,4 @@
-//! The parent: gives life to a child, reads what it says, and takes the life again.
+//! The parent of a death test: starts a child process, reads its acknowledgements and kills it.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -8,49 +8,49 @@ use std::time::Duration;
 
 use super::Ack;
 
-/// How a child dies.
+/// How a child ends.
 #[derive(Clone, Copy, Debug)]
 pub enum Death {
-    /// Killed from outside after that time.
+    /// The parent kills it after this time.
     After(Duration),
-    /// By its own hand at a named point, the n-th time it comes there.
+    /// It aborts itself when it reaches a named point for the n-th time.
     At {
         /// The point: `before-commit`, `after-commit`, `before-ack`, `before-notify`.
         point: &'static str,
-        /// The n-th time.
+        /// How many times it reaches the point.
         nth: u64,
     },
 }
 
-/// One child.
+/// A child process that runs.
 #[derive(Debug)]
-pub struct Life {
+pub struct ChildProcess {
     child: Child,
-    said: mpsc::Receiver<Ack>,
+    acks: mpsc::Receiver<Ack>,
     death: Death,
 }
 
-/// What a life came to.
+/// The end of a child process.
 #[derive(Debug)]
 pub struct Ended {
-    /// What the child said.
+    /// What the child acknowledged.
     pub acks: Vec<Ack>,
-    /// Whether it died as planned: a child that was to die by its own hand may live too quietly.
+    /// Whether it ended as planned. A child may never reach the point at which it would abort.
     pub as_planned: bool,
 }
 
-impl Life {
-    /// Starts the program `mortal` on the store at `path`. `trouble` is passed on as it stands, such as
-    /// `fsync@7`. Tasks live for `ttl`, or for the policy's default.
-    pub fn begin(
-        mortal: &Path,
+impl ChildProcess {
+    /// Starts `program`, which is `death_child`, on the store at `path`. `trouble` is passed
+    /// unchanged, such as `fsync@7`. `ttl` replaces the default TTL of tasks.
+    pub fn start(
+        program: &Path,
         path: &Path,
         seed: u64,
         death: Death,
         trouble: Option<&str>,
         ttl: Option<Duration>,
     ) -> std::io::Result<Self> {
-        let mut command = Command::new(mortal);
+        let mut command = Command::new(program);
         command
             .arg(path)
             .arg(seed.to_string())
@@ -66,22 +66,22 @@ impl Life {
             command.arg(format!("ttl={}", ttl.as_millis()));
         }
         let mut child = command.spawn()?;
-        let (tell, said) = mpsc::channel();
+        let (sender, acks) = mpsc::channel();
         let stdout = child.stdout.take().expect("the child's stdout is a pipe");
         std::thread::spawn(move || {
             for line in BufReader::new(stdout).lines().map_while(Result::ok) {
                 let Some(ack) = Ack::read(&line) else {
                     continue;
                 };
-                if tell.send(ack).is_err() {
+                if sender.send(ack).is_err() {
                     return;
                 }
             }
         });
-        Ok(Self { child, said, death })
+        Ok(Self { child, acks, death })
     }
 
-    /// How much memory the child has in use, in bytes, where the system tells.
+    /// The resident memory of the child in bytes, if the system reports it.
     pub fn memory(&self) -> Option<u64> {
         let about = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).ok()?;
         let line = about.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
@@ -89,29 +89,29 @@ impl Life {
         Some(kilobytes * 1_024)
     }
 
-    /// Waits for the death, or brings it, and returns everything that was said.
+    /// Waits for the end of the child, or kills it, and returns everything that it acknowledged.
     pub fn end(mut self) -> std::io::Result<Ended> {
         let as_planned = match self.death {
             Death::After(time) => {
                 std::thread::sleep(time);
-                // Still running: otherwise it died for a reason of its own.
+                // If it has ended already, it failed.
                 self.child.try_wait()?.is_none()
             }
-            Death::At { .. } => self.dies_by_itself()?,
+            Death::At { .. } => self.aborts()?,
         };
         if self.child.try_wait()?.is_none() {
             self.child.kill()?;
         }
         self.child.wait()?;
-        // The pipe is read to its end: whatever the child wrote before it died counts.
+        // The pipe is read to its end: everything that the child wrote counts.
         Ok(Ended {
-            acks: self.said.iter().collect(),
+            acks: self.acks.iter().collect(),
             as_planned,
         })
     }
 
-    fn dies_by_itself(&mut self) -> std::io::Result<bool> {
-        for _ in 0..PATIENCE {
+    fn aborts(&mut self) -> std::io::Result<bool> {
+        for _ in 0..MAX_POLLS {
             if self.child.try_wait()?.is_some() {
                 return Ok(true);
             }
@@ -121,5 +121,5 @@ impl Life {
     }
 }
 
-/// How many times a child is looked after, 5 ms apart, before it is killed after all.
-const PATIENCE: u32 = 4_000;
+/// How often the parent checks, every 5 ms, whether the child has aborted, before it kills it.
+const MAX_POLLS: u32 = 4_000;

@@ -1,4 +1,4 @@
-//! Where a server lets its clients in, and what carries the messages of a client: a pipe, or Streamable HTTP.
+//! How a client reaches a server, and what carries its messages: a pipe or Streamable HTTP.
 
 use std::sync::Arc;
 
@@ -10,22 +10,22 @@ use super::streamable::Streamable;
 
 /// The two transports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Way {
+pub enum Transport {
     /// A line for each message.
     Pipe,
     /// Streamable HTTP.
     Http,
 }
 
-/// Both.
-pub const WAYS: [Way; 2] = [Way::Pipe, Way::Http];
+/// Both transports.
+pub const TRANSPORTS: [Transport; 2] = [Transport::Pipe, Transport::Http];
 
-/// Where a server lets its clients in.
+/// How a client reaches a server.
 #[derive(Clone)]
-pub enum Entrance {
-    /// It serves this end of a pipe.
+pub enum ServerEndpoint {
+    /// The server serves the given end of a pipe.
     Pipe(Arc<dyn Fn(DuplexStream) + Send + Sync>),
-    /// It listens there.
+    /// The server listens at an address.
     Http {
         /// Such as `127.0.0.1:8040`.
         authority: String,
@@ -38,20 +38,20 @@ pub enum Entrance {
 pub(super) enum Wire {
     Pipe(Line),
     Http(Streamable),
-    /// There was one.
+    /// It was closed.
     Closed,
 }
 
 impl Wire {
-    /// A way in for a client that speaks `version`.
-    pub(super) fn to(entrance: &Entrance, version: &'static str) -> Self {
-        match entrance {
-            Entrance::Pipe(serve) => {
+    /// A connection of a client of `version`.
+    pub(super) fn to(endpoint: &ServerEndpoint, version: &'static str) -> Self {
+        match endpoint {
+            ServerEndpoint::Pipe(serve) => {
                 let (line, theirs) = Line::pair();
                 serve(theirs);
                 Self::Pipe(line)
             }
-            Entrance::Http { authority, token } => {
+            ServerEndpoint::Http { authority, token } => {
                 Self::Http(Streamable::new(authority, token.as_deref(), version))
             }
         }
@@ -67,10 +67,10 @@ impl Wire {
     }
 
     /// The next message.
-    pub(super) async fn hear(&mut self) -> Value {
+    pub(super) async fn receive(&mut self) -> Value {
         match self {
             Self::Pipe(line) => line.next().await,
-            Self::Http(http) => http.hear().await,
+            Self::Http(http) => http.receive().await,
             Self::Closed => panic!("the connection is closed"),
         }
     }

@@ -1,7 +1,7 @@
-//! The child of the death tests: `mortal PATH SEED [die=POINT@N] [trouble=KIND@N] [ttl=MS]`.
+//! The child of the death tests: `death_child PATH SEED [die=POINT@N] [trouble=KIND@N] [ttl=MS]`.
 //!
-//! Works until it is killed, or dies by its own hand at the n-th time it comes to a named point. With
-//! `trouble`, the disk fails at the n-th commit: `fsync` once, `full` for a while.
+//! It runs until it is killed, or aborts when it reaches a named point for the n-th time. With
+//! `trouble`, the disk fails at the n-th commit: `fsync` once, `full` for 20 commits.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -18,24 +18,24 @@ fn main() {
         .next()
         .and_then(|seed| seed.parse().ok())
         .expect("a seed");
-    let mut fate = Fate::default();
+    let mut failures = Failures::default();
     let mut ttl = None;
     for arg in args {
         let (what, how) = arg.split_once('=').expect("what=how");
         match what {
-            "die" => fate.die = Some(plan(how)),
-            "trouble" => fate.trouble = Some(plan(how)),
+            "die" => failures.die = Some(plan(how)),
+            "trouble" => failures.trouble = Some(plan(how)),
             "ttl" => ttl = Some(how.parse().expect("a number")),
-            other => panic!("{other} is not known"),
+            other => panic!("unknown argument {other}"),
         }
     }
-    let fate = Arc::new(fate);
+    let failures = Arc::new(failures);
     let before_notify = {
-        let fate = fate.clone();
-        Arc::new(move || fate.comes_to("before-notify"))
+        let failures = failures.clone();
+        Arc::new(move || failures.abort_at("before-notify"))
     };
     let options = SqliteOptions {
-        fail_points: Some(fate),
+        fail_points: Some(failures),
         ..SqliteOptions::default()
     };
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
@@ -49,27 +49,27 @@ fn plan(text: &str) -> (String, u64) {
 }
 
 #[derive(Debug, Default)]
-struct Fate {
+struct Failures {
     die: Option<(String, u64)>,
     trouble: Option<(String, u64)>,
     passed: AtomicU64,
     commits: AtomicU64,
 }
 
-impl Fate {
-    /// Dies if this is the point, for the n-th time.
-    fn comes_to(&self, name: &str) {
+impl Failures {
+    /// Aborts if this is the point, for the n-th time.
+    fn abort_at(&self, name: &str) {
         if let Some((point, nth)) = &self.die
             && point == name
             && self.passed.fetch_add(1, Ordering::Relaxed) + 1 == *nth
         {
-            // No destructor, no flush, no farewell.
+            // No destructor runs, and nothing is flushed.
             std::process::abort();
         }
     }
 }
 
-impl FailPoints for Fate {
+impl FailPoints for Failures {
     fn reached(&self, point: FailPoint) -> Option<DiskFailure> {
         let name = match point {
             FailPoint::BeforeCommit => "before-commit",
@@ -77,7 +77,7 @@ impl FailPoints for Fate {
             FailPoint::BeforeAck => "before-ack",
             FailPoint::BeforeReopen => return None,
         };
-        self.comes_to(name);
+        self.abort_at(name);
         match (&self.trouble, point) {
             (Some((kind, nth)), FailPoint::BeforeCommit) => {
                 let commit = self.commits.fetch_add(1, Ordering::Relaxed) + 1;

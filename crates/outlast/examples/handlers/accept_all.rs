@@ -6,10 +6,10 @@ use outlast::wire::Raw;
 use serde_json::{Value, json};
 
 /// Accepts every input request.
-pub(crate) struct Agreeable;
+pub(crate) struct AcceptAll;
 
 #[async_trait::async_trait]
-impl ClientHandler for Agreeable {
+impl ClientHandler for AcceptAll {
     fn accepts(&self) -> InputKinds {
         InputKinds::all()
     }
