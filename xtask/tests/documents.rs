@@ -120,6 +120,31 @@ fn every_quoted_requirement_is_explained() {
     assert!(quoted > 1_000, "{quoted}");
 }
 
+#[test]
+fn every_file_of_the_walks_exists() {
+    let architecture = read("docs/ARCHITECTURE.md");
+    let walks = architecture.split_once("## Two walks").unwrap().1;
+    let walks = walks.split_once("\n## ").unwrap().0;
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    let mut steps = 0;
+    for line in walks.lines().filter(|line| line.starts_with("| ")) {
+        let Some(path) = line.split('`').nth(1).filter(|path| path.ends_with(".rs")) else {
+            continue;
+        };
+        let folder = if path.starts_with("engine/") {
+            "crates/outlast-engine/src"
+        } else {
+            "crates/outlast/src"
+        };
+        steps += 1;
+        assert!(
+            root.join(folder).join(path).exists(),
+            "{path} does not exist"
+        );
+    }
+    assert!(steps >= 16, "{steps}");
+}
+
 /// The ids of requirements in `text`, such as `S0-1`, `A2-28` and `V1-CANCEL-3`.
 fn ids(text: &str) -> Vec<String> {
     let is_separator = |c: char| !c.is_ascii_alphanumeric() && c != '-';

@@ -55,7 +55,7 @@ pub(crate) enum Command {
     Demo(Demo),
     /// Start a gateway: it gives MCP servers durable tasks, for any client, over HTTP.
     Serve(Serve),
-    /// The same for the configuration file of a host: a relay to the gateway in the background.
+    /// Connect a host to the gateway in the background: the command for its configuration file.
     Stdio(Stdio),
     /// The gateway in the background; `outlast stdio` starts it.
     #[command(hide = true)]

@@ -24,7 +24,7 @@ pub(crate) struct Stdio {
     /// settings.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["settings", "command"])]
     pub(crate) config: Option<PathBuf>,
-    /// The name of the server in the file [default: the only one].
+    /// The name of the server in the configuration file [default: the only one].
     #[arg(value_name = "NAME", requires = "config")]
     pub(crate) name: Option<String>,
     /// The command that starts the server, which speaks MCP on its standard input and output.
