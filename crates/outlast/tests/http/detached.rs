@@ -57,7 +57,7 @@ impl Harness {
     }
 
     async fn client(&self) -> HttpClient {
-        HttpClient::meet(self.server.local_addr()).await
+        HttpClient::connect(self.server.local_addr()).await
     }
 
     async fn handle(&mut self) -> CompletionHandle {

@@ -49,7 +49,7 @@ async fn a_task_in_a_redis_queue_survives_kills_of_the_server() {
     let store = store.to_str().unwrap();
     let server = ServerProcess::example("redis_queue", &["server", &url, "127.0.0.1:0", store]);
     let address = server.address();
-    let client = HttpClient::meet(address).await;
+    let client = HttpClient::connect(address).await;
     let task = client.task("shout", json!({ "text": "hello" })).await;
     let queue = redis::Client::open(url.as_str()).unwrap();
     let mut queue = queue.get_multiplexed_async_connection().await.unwrap();
