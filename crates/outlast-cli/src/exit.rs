@@ -154,7 +154,7 @@ fn after(fault: &client::Error) -> &'static str {
 pub(crate) struct Code(u8);
 
 pub(crate) const FAILED: Code = Code(1);
-const USAGE: Code = Code(2);
+pub(crate) const USAGE: Code = Code(2);
 const NO_TASK: Code = Code(3);
 const NO_RESULT: Code = Code(4);
 const STORE: Code = Code(5);

@@ -2,7 +2,9 @@
 
 mod adopt;
 mod args;
+mod begin;
 mod call;
+mod completions;
 mod connect;
 mod connect_error;
 mod demo;
@@ -15,6 +17,7 @@ mod interrupts;
 mod logs;
 mod nearest;
 mod relay;
+mod schema;
 mod serve;
 mod sessions;
 mod store;
@@ -32,8 +35,13 @@ use clap::Parser;
 use args::{Args, Command};
 
 fn main() -> ExitCode {
+    completions::answer_shell();
     let args = Args::try_parse().unwrap_or_else(|error| args::refuse(error));
     terminal::start(args.color);
+    let Some(command) = args.command else {
+        begin::print();
+        return exit::USAGE.into();
+    };
     let runtime = match tokio::runtime::Runtime::new() {
         Ok(runtime) => runtime,
         Err(error) => {
@@ -42,7 +50,7 @@ fn main() -> ExitCode {
         }
     };
     let done = runtime.block_on(async {
-        match args.command {
+        match command {
             Command::Demo(demo) => demo::run(demo).await,
             Command::Call(call) => call::run(call).await,
             Command::Tasks(tasks) => tasks::run(tasks).await,
@@ -54,6 +62,11 @@ fn main() -> ExitCode {
             Command::Store(store) => store::run(&store),
             Command::Tools(tools) => tools::run(tools).await,
             Command::Doctor(doctor) => doctor::run(doctor).await,
+            Command::Completions(args) => completions::run(&args),
+            Command::Schema => {
+                schema::print();
+                Ok(())
+            }
             Command::ExitCodes => {
                 args::EXIT_CODES.lines().for_each(terminal::out);
                 Ok(())

@@ -4,9 +4,11 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Parser, ValueEnum};
+use clap_complete::engine::ArgValueCompleter;
 use outlast::client::{Era, TaskPreference};
 
 use super::whole_number;
+use crate::completions;
 
 /// The server and how to connect to it.
 #[derive(Clone, Debug, Parser)]
@@ -88,7 +90,11 @@ pub(crate) struct InputArgs {
 pub(crate) struct Call {
     /// TARGET is a URL or a name in the configuration file; leave it out before `-- CMD`. TOOL is
     /// followed by its arguments.
-    #[arg(value_name = "[TARGET] TOOL [NAME=VALUE]...", required = true)]
+    #[arg(
+        value_name = "[TARGET] TOOL [NAME=VALUE]...",
+        required = true,
+        add = ArgValueCompleter::new(completions::servers_and_tools)
+    )]
     pub(crate) words: Vec<String>,
     /// All arguments of the tool as one JSON object; `@FILE` reads it from a file.
     #[arg(long, value_name = "JSON")]
@@ -118,7 +124,7 @@ pub(crate) struct Call {
 #[derive(Debug, Parser)]
 pub(crate) struct Tools {
     /// A URL or a name in the configuration file; leave it out before `-- CMD`.
-    #[arg(value_name = "TARGET")]
+    #[arg(value_name = "TARGET", add = ArgValueCompleter::new(completions::servers))]
     pub(crate) target: Option<String>,
     /// Print JSON, as the server describes its tools.
     #[arg(long)]
@@ -130,7 +136,7 @@ pub(crate) struct Tools {
 #[derive(Debug, Parser)]
 pub(crate) struct Doctor {
     /// A URL or a name in the configuration file; leave it out before `-- CMD`.
-    #[arg(value_name = "TARGET")]
+    #[arg(value_name = "TARGET", add = ArgValueCompleter::new(completions::servers))]
     pub(crate) target: Option<String>,
     /// Print JSON.
     #[arg(long)]

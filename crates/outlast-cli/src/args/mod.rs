@@ -2,6 +2,7 @@
 
 mod adopt;
 mod call;
+mod completions;
 mod gateway;
 mod logs;
 mod relay;
@@ -21,6 +22,7 @@ use crate::terminal::ColorChoice;
 
 pub(crate) use adopt::Adopt;
 pub(crate) use call::{Call, Doctor, InputArgs, ServerArgs, Tools};
+pub(crate) use completions::Completions;
 pub(crate) use gateway::{Gateway, GatewayCommand, GatewayLogs, GatewayStatus};
 pub(crate) use logs::{Format, Logs};
 pub(crate) use relay::{Background, Stdio};
@@ -32,7 +34,7 @@ pub(crate) use tasks::{
 
 /// MCP tasks that outlast the connection, the process and the machine.
 #[derive(Debug, Parser)]
-#[command(name = "outlast", version, after_help = EXIT_CODES)]
+#[command(name = "outlast", version = env!("OUTLAST_VERSION"), after_help = EXIT_CODES)]
 pub(crate) struct Args {
     /// Colours: auto (on a terminal; NO_COLOR and CLICOLOR_FORCE count), always or never.
     #[arg(
@@ -46,7 +48,7 @@ pub(crate) struct Args {
     )]
     pub(crate) color: ColorChoice,
     #[command(subcommand)]
-    pub(crate) command: Command,
+    pub(crate) command: Option<Command>,
 }
 
 #[derive(Debug, Subcommand)]
@@ -75,6 +77,10 @@ pub(crate) enum Command {
     /// Check a server: its version, capabilities and tools in each era of the protocol, and its
     /// problems.
     Doctor(Doctor),
+    /// Print a script that completes commands, servers, tools and task ids in your shell.
+    Completions(Completions),
+    /// Print the JSON Schema of the configuration file, for editors.
+    Schema,
     /// Explain the exit codes.
     #[command(name = "exit-codes", hide = true, long_about = EXIT_CODES)]
     ExitCodes,

@@ -4,9 +4,11 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::Parser;
+use clap_complete::engine::ArgValueCompleter;
 use outlast::store::StoreUrl;
 
 use super::Logs;
+use crate::completions;
 
 #[derive(Debug, Parser)]
 #[command(after_help = STDIO_HELP)]
@@ -25,7 +27,11 @@ pub(crate) struct Stdio {
     #[arg(long, value_name = "FILE", conflicts_with_all = ["settings", "command"])]
     pub(crate) config: Option<PathBuf>,
     /// The name of the server in the configuration file [default: the only one].
-    #[arg(value_name = "NAME", requires = "config")]
+    #[arg(
+        value_name = "NAME",
+        requires = "config",
+        add = ArgValueCompleter::new(completions::servers)
+    )]
     pub(crate) name: Option<String>,
     /// The command that starts the server, which speaks MCP on its standard input and output.
     #[arg(last = true, value_name = "CMD", required_unless_present = "config")]

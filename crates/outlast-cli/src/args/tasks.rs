@@ -1,12 +1,14 @@
 //! The arguments of `outlast tasks`.
 
 use clap::{Parser, Subcommand};
+use clap_complete::engine::ArgValueCompleter;
 use outlast::engine::Owner;
 use outlast::store::StoreUrl;
 
 use super::gateway::GatewayStore;
 use super::task_filter::TaskFilter;
 use super::{InputArgs, ServerArgs, whole_number};
+use crate::completions;
 
 #[derive(Debug, Parser)]
 pub(crate) struct Tasks {
@@ -39,7 +41,7 @@ pub(crate) enum TasksCommand {
 #[derive(Debug, Parser)]
 pub(crate) struct List {
     /// A URL or a name in the configuration file [default: the store].
-    #[arg(value_name = "TARGET")]
+    #[arg(value_name = "TARGET", add = ArgValueCompleter::new(completions::servers))]
     pub(crate) target: Option<String>,
     #[command(flatten)]
     pub(crate) at: TaskSource,
@@ -75,7 +77,12 @@ pub(crate) struct Delete {
 pub(crate) struct TaskArgs {
     /// The id of the task. If the task is at a server, TARGET (a URL or a name in the configuration
     /// file) comes first.
-    #[arg(value_name = "[TARGET] ID", required = true, num_args = 1..=2)]
+    #[arg(
+        value_name = "[TARGET] ID",
+        required = true,
+        num_args = 1..=2,
+        add = ArgValueCompleter::new(completions::servers_and_tasks)
+    )]
     pub(crate) words: Vec<String>,
     #[command(flatten)]
     pub(crate) at: TaskSource,
@@ -85,7 +92,11 @@ pub(crate) struct TaskArgs {
 pub(crate) struct Watch {
     /// TARGET is a URL or a name in the configuration file; leave it out before `-- CMD` and for a
     /// store. ID is the task.
-    #[arg(value_name = "[TARGET] [ID]", num_args = 0..=2)]
+    #[arg(
+        value_name = "[TARGET] [ID]",
+        num_args = 0..=2,
+        add = ArgValueCompleter::new(completions::servers_and_tasks)
+    )]
     pub(crate) words: Vec<String>,
     #[command(flatten)]
     pub(crate) input: InputArgs,
@@ -97,7 +108,12 @@ pub(crate) struct Watch {
 pub(crate) struct AnswerArgs {
     /// TARGET is a URL or a name in the configuration file; leave it out before `-- CMD`. ID is the
     /// task.
-    #[arg(value_name = "[TARGET] ID", required = true, num_args = 1..=2)]
+    #[arg(
+        value_name = "[TARGET] ID",
+        required = true,
+        num_args = 1..=2,
+        add = ArgValueCompleter::new(completions::servers_and_tasks)
+    )]
     pub(crate) words: Vec<String>,
     /// The response as the JSON result of the input request, such as
     /// '{"action":"accept","content":{"name":"x"}}' [default: ask on the terminal].

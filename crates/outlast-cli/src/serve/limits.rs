@@ -11,7 +11,7 @@ use super::settings::{count, millis, unknown, whole, wrong};
 
 /// The limits of a gateway.
 #[derive(Clone, Debug)]
-pub(super) struct Limits {
+pub(crate) struct Limits {
     pub(super) policy: Policy,
     /// Only the limits in these options are used.
     pub(super) http: HttpOptions,
@@ -27,7 +27,7 @@ impl Default for Limits {
 }
 
 /// Reads the object. An unknown key is an error.
-pub(super) fn read(object: &Value) -> Result<Limits, String> {
+pub(crate) fn read(object: &Value) -> Result<Limits, String> {
     let members = object.as_object().ok_or("`outlast` must be an object")?;
     let mut limits = Limits::default();
     let (policy, http) = (&mut limits.policy, &mut limits.http);
@@ -67,7 +67,8 @@ fn small(key: &str, value: &Value) -> Result<u32, String> {
     u32::try_from(whole(key, value)?).map_err(|_| format!("`{key}` is too large"))
 }
 
-const KEYS: [&str; 15] = [
+/// The keys of the object.
+pub(crate) const KEYS: [&str; 15] = [
     "openTasksPerOwner",
     "tasksPerOwner",
     "openTasks",

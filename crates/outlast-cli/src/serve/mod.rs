@@ -14,6 +14,11 @@ pub(crate) use server_name::server_name;
 pub(crate) use settings::read as read_settings;
 pub(crate) use token::stored as stored_token;
 pub(crate) use upstreams::not_an_object;
+#[cfg(test)]
+pub(crate) use {
+    limits::{KEYS as LIMIT_KEYS, read as read_limits},
+    settings::{SERVER_KEYS, TOOL_KEYS},
+};
 
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -134,10 +134,10 @@ pub(super) fn unknown(key: &str, known: &[&str]) -> String {
 }
 
 /// The keys for a tool, or for all tools of a server.
-const TOOL_KEYS: [&str; 5] = ["task", "graceMs", "ttlMs", "timeoutMs", "retry"];
+pub(crate) const TOOL_KEYS: [&str; 5] = ["task", "graceMs", "ttlMs", "timeoutMs", "retry"];
 
 /// The keys for a server only.
-const SERVER_KEYS: [&str; 13] = [
+pub(crate) const SERVER_KEYS: [&str; 13] = [
     "era",
     "trust",
     "budgetMs",

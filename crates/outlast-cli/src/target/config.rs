@@ -184,6 +184,7 @@ mod tests {
     fn both_spellings_and_both_kinds_of_server_are_read() {
         let config = config(
             r#"{ // what hosts write
+                "$schema": "./configuration.schema.json",
                 "mcpServers": {
                     "files": { "command": "npx", "args": ["-y", "x"], "env": { "A": "${env:CARGO_PKG_NAME}" } },
                     "web": { "type": "http", "url": "https://example.org/mcp", "headers": { "X-Key": "1" }, },

@@ -1,0 +1,104 @@
+//! `outlast schema`: the JSON Schema of the configuration file.
+//!
+//! The schema is a file of the repository, so that it can be read and linked without the program.
+//! The tests compare it with the readers of the settings.
+
+use crate::terminal;
+
+/// Prints the schema.
+pub(crate) fn print() {
+    terminal::out_json(SCHEMA.trim_end());
+}
+
+/// The published file.
+const SCHEMA: &str = include_str!("../../../docs/configuration.schema.json");
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use jsonschema::Validator;
+    use serde_json::{Value, json};
+
+    use super::SCHEMA;
+    use crate::serve::{LIMIT_KEYS, SERVER_KEYS, TOOL_KEYS, read_limits, read_settings};
+
+    fn schema() -> Value {
+        serde_json::from_str(SCHEMA).unwrap()
+    }
+
+    fn validator() -> Validator {
+        jsonschema::draft202012::new(&schema()).unwrap()
+    }
+
+    /// The keys of a definition in the schema.
+    fn keys(definition: &str) -> BTreeSet<String> {
+        let properties = &schema()["$defs"][definition]["properties"];
+        properties.as_object().unwrap().keys().cloned().collect()
+    }
+
+    fn set(keys: &[&str]) -> BTreeSet<String> {
+        keys.iter().map(|key| (*key).to_owned()).collect()
+    }
+
+    #[test]
+    fn the_schema_has_the_keys_that_the_program_reads() {
+        assert_eq!(keys("gatewaySettings"), set(&LIMIT_KEYS));
+        let server = [&TOOL_KEYS[..], &SERVER_KEYS[..]].concat();
+        assert_eq!(keys("serverSettings"), set(&server));
+        let tool = [&TOOL_KEYS[..], &["concurrency"]].concat();
+        assert_eq!(keys("toolSettings"), set(&tool));
+    }
+
+    #[test]
+    fn the_schema_accepts_and_refuses_the_values_that_the_program_does() {
+        let validator = validator();
+        let samples = [
+            json!(-1),
+            json!(0),
+            json!(1),
+            json!(5_000_000_000_u64),
+            json!(1.5),
+            json!(true),
+            json!("auto"),
+            json!("never"),
+            json!("owner"),
+            json!("strict"),
+            json!("legacy"),
+            json!({}),
+            json!({ "x": { "concurrency": 0 } }),
+            json!({ "x": { "retry": "rerun" } }),
+            json!([]),
+        ];
+        for value in samples {
+            for key in LIMIT_KEYS {
+                let object = json!({ key: value });
+                let file = json!({ "outlast": object });
+                let read = read_limits(&object).is_ok();
+                assert_eq!(validator.is_valid(&file), read, "{object}");
+            }
+            for key in TOOL_KEYS.iter().chain(&SERVER_KEYS) {
+                let object = json!({ *key: value });
+                let file = json!({ "servers": { "a": { "command": "x", "outlast": object } } });
+                let read = read_settings(&object).is_ok();
+                assert_eq!(validator.is_valid(&file), read, "{object}");
+            }
+        }
+    }
+
+    #[test]
+    fn keys_of_hosts_are_allowed_and_a_server_needs_an_address() {
+        let validator = validator();
+        for (file, expected) in [
+            (json!({ "$schema": "x.json", "inputs": [] }), true),
+            (
+                json!({ "mcpServers": { "a": { "command": "x", "disabled": false } } }),
+                true,
+            ),
+            (json!({ "mcpServers": { "a": {} } }), false),
+            (json!({ "outlast": { "banana": 1 } }), false),
+        ] {
+            assert_eq!(validator.is_valid(&file), expected, "{file}");
+        }
+    }
+}
