@@ -1,5 +1,5 @@
 //! `kill -9` of the gateway in every state of a call, for every kind of client and server. After
-//! the restart every guarantee holds, and no call ran twice that may not (issue point 6).
+//! the restart every guarantee holds, and no call ran twice that may not (P4, P5).
 //!
 //! The clients are those of the gateway's own tests. The gateway is the real program with its
 //! SQLite store. The server is a process on a pipe or at a URL.

@@ -109,7 +109,7 @@ fn a_kill_loses_no_result_and_reruns_only_repeatable_calls() {
 
 #[test]
 fn an_orphaned_server_is_ended_before_its_call_runs_again() {
-    // Issue point 6: a new attempt starts after the previous child has ended.
+    // P5: a new attempt starts after the previous child has ended.
     let home = TempDir::new().expect("a folder");
     // It does not end with its input, and reports if another instance runs when it starts.
     let behind = example("behind");

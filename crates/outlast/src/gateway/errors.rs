@@ -1,4 +1,4 @@
-//! Translates errors whose code has another meaning in the era of the caller (bridge §12).
+//! Translates errors whose code has another meaning in the era of the caller.
 
 use outlast_engine::{ErrorCode, Outcome};
 use outlast_wire::{Raw, codes, object, version};
@@ -57,7 +57,6 @@ mod tests {
 
     #[test]
     fn a_code_with_another_meaning_for_the_caller_is_translated() {
-        // Bridge §12.
         let error = |code: i64| {
             let text = format!(r#"{{"code":{code},"message":"m","data":{{"k":1}}}}"#);
             (Raw::parse(text).unwrap(), code)

@@ -1,4 +1,5 @@
-//! Quirks of real servers (INTEROP, ambiguities A1).
+//! Behaviour of real servers that the specification does not describe (`docs/interpretations.md`,
+//! A1).
 
 use outlast::client::{OutcomeError, TaskPreference};
 use outlast::engine::Outcome;

@@ -6,7 +6,7 @@ use outlast::client::Era;
 use outlast_testkit::mcp::caller::{KINDS, Kind};
 use outlast_testkit::mcp::endpoint::{TRANSPORTS, Transport};
 
-/// One of the cells of bridge §3, with the transports of both hops.
+/// A kind of client, a kind of server, and the transports on both sides of the gateway.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Cell {
     pub(crate) client: Kind,
@@ -29,7 +29,7 @@ impl Display for Cell {
     }
 }
 
-/// What happens to a call that runs when the gateway dies (issue point 6).
+/// What happens to a call that runs when the gateway dies (P4, P5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fate {
     /// The server runs it as its own task, which the gateway resumes.

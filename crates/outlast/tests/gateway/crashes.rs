@@ -30,7 +30,7 @@ async fn list(server: &mut scripted::Server, read_only: bool) {
 
 #[tokio::test(start_paused = true)]
 async fn a_call_whose_server_ended_has_an_unknown_outcome() {
-    // BR-GEN-7; bridge §17: upstream crash.
+    // BR-GEN-7: the upstream crashes.
     for kind in KINDS {
         let (target, mut servers) = scripted::target();
         let (_, front) = gateway(Upstream::new("played", target, quick())).await;
@@ -136,7 +136,7 @@ async fn gateway_at(url: &str, server: Server, store: &Arc<dyn Store>) -> (Engin
 
 #[tokio::test]
 async fn a_task_at_a_url_is_resumed_after_a_gateway_restart() {
-    // BR-SEC-3, BR-GEN-2; bridge §17: bridge restart.
+    // BR-SEC-3, BR-GEN-2: the gateway restarts.
     let cells = [Server::V1, Server::V2].map(|server| [(Kind::V1, server), (Kind::V2, server)]);
     for (kind, server) in cells.into_iter().flatten() {
         let harness = Harness::new(server).await;
@@ -174,7 +174,7 @@ async fn open_input_requests(caller: &mut Caller, task: &Value) -> Value {
 
 #[tokio::test]
 async fn an_open_input_request_is_the_same_after_a_gateway_restart() {
-    // BR-SEC-3, BR-IN-1, BD-17; bridge §17: bridge restart.
+    // BR-SEC-3, BR-IN-1, BD-17: the gateway restarts.
     for server in [Server::V1, Server::V2] {
         let harness = Harness::new(server).await;
         let listening = http::serve(harness.direct.clone(), HttpOptions::default())
@@ -279,7 +279,7 @@ async fn caller_of(
 
 #[tokio::test(start_paused = true)]
 async fn input_rounds_survive_the_gateway_and_responses_are_sent_once() {
-    // Issue point 6: pending input requests are resumed, also on a pipe; responses are not sent
+    // P4: pending input requests are resumed, also on a pipe; responses are not sent
     // twice.
     let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
     let (engine, front, mut servers) = gateway_on_store_with_scripted_server(&store).await;

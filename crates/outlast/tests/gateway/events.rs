@@ -1,4 +1,4 @@
-//! Events of bridge §17 that depend on time, transport or the caller's timing, in every cell.
+//! Events that depend on time, transport or the caller's timing, in every cell.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -46,7 +46,7 @@ pub(crate) fn with_tickets() -> Settings {
 
 #[tokio::test]
 async fn an_expired_task_does_not_exist_in_every_cell() {
-    // Bridge §17: TTL expiry, after the end; bridge §12: expired is unknown.
+    // A task that expired after its end is not found.
     let mut cells = JoinSet::new();
     for server in SERVERS {
         for kind in KINDS {
@@ -126,7 +126,7 @@ async fn until_completed(caller: &mut Caller, task: &Value) -> Value {
 
 #[tokio::test]
 async fn a_task_that_expires_at_its_server_fails_in_every_cell() {
-    // Bridge §17: TTL expiry; bridge §6: "not found / expired before an outcome", BR-TTL-3.
+    // BR-TTL-3: the upstream does not find its task before it has an outcome.
     for server in [Server::V1, Server::V2] {
         for kind in KINDS {
             let plan = HarnessOptions {
@@ -210,7 +210,7 @@ pub(crate) fn without_notifications(mut link: Link) -> Link {
 
 #[tokio::test(start_paused = true)]
 async fn no_notification_is_needed_in_any_cell() {
-    // Bridge §17: notification loss; V1-NOTIF-2, V2-NOTIF: polling is sufficient. The clients here
+    // V1-NOTIF-2: polling is sufficient when notifications are lost. The clients here
     // have no streams.
     for server in SERVERS {
         for kind in KINDS {
@@ -239,7 +239,7 @@ async fn no_notification_is_needed_in_any_cell() {
 
 #[tokio::test(start_paused = true)]
 async fn duplicate_polls_return_the_same_in_every_cell() {
-    // Bridge §17: duplicate polls; BR-GEN-8.
+    // BR-GEN-8.
     for server in SERVERS {
         for kind in KINDS {
             let harness = Harness::with(server, with_tickets()).await;

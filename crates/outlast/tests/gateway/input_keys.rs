@@ -84,7 +84,7 @@ async fn input_requests_before_the_work_get_a_new_key_every_round() {
 
 #[tokio::test(start_paused = true)]
 async fn input_requests_without_a_task_keep_the_servers_keys() {
-    // Bridge §8: c → iii.
+    // A client without tasks answers the input requests of a modern server.
     let (mut caller, mut server) = client_and_modern_server(TaskMode::Auto).await;
     let asking = async {
         let call = modern_call(&mut server).await;

@@ -1,5 +1,5 @@
-//! Every kind of client with every kind of server: each cell of bridge §3, with the events of
-//! bridge §17.
+//! Every kind of client with every kind of server: the result through the gateway is the direct
+//! one, also for slow calls, cancellation, progress and tools that run only as tasks.
 
 use outlast_testkit::mcp::caller::{Answers, Ending, KINDS, Kind, accepting, declining};
 use serde_json::{Value, json};
@@ -26,7 +26,7 @@ const EVENTS: [(&str, &str, Answers); 11] = [
 #[tokio::test(start_paused = true)]
 async fn the_result_through_the_gateway_is_the_direct_one_in_every_cell() {
     // BR-RES-2, BR-GEN-6, BR-CREATE-1, BR-CREATE-2, BR-CREATE-4, BR-CREATE-5, BD-2, BR-IN-7, bridge
-    // §8: a, b → i … iv.
+    // Every kind of call, with and without input requests.
     for server in SERVERS {
         let harness = Harness::new(server).await;
         for (event, tool, answers) in EVENTS {
@@ -45,7 +45,6 @@ async fn the_result_through_the_gateway_is_the_direct_one_in_every_cell() {
 
 #[tokio::test(start_paused = true)]
 async fn a_slow_call_ends_with_its_result_in_every_cell() {
-    // Bridge §17: slow upstream.
     for server in SERVERS {
         for kind in KINDS {
             let harness = Harness::new(server).await;
@@ -166,7 +165,7 @@ async fn progress_is_forwarded_or_becomes_the_status_message() {
 
 #[tokio::test]
 async fn the_result_over_http_is_the_direct_one() {
-    // Bridge §17: the upstream over HTTP. Concurrent callers share a connection, and each gets its
+    // The upstream is at a URL. Concurrent callers share a connection, and each gets its
     // own input requests.
     for server in SERVERS {
         let (harness, _listening) = Harness::over_http(server).await;
@@ -231,7 +230,7 @@ async fn calls_beyond_the_concurrency_limit_wait() {
 
 #[tokio::test(start_paused = true)]
 async fn input_requests_before_the_work_pass_with_their_keys() {
-    // Bridge §8: c → iii, and V2 / V2 of §14.
+    // A modern server asks before the work, and a modern client without tasks or with V2 answers.
     for server in [Server::PlainModern, Server::V2] {
         let harness = Harness::new(server).await;
         for kind in [Kind::PlainModern, Kind::V2] {

@@ -30,7 +30,7 @@ pub(crate) async fn connected(kind: Kind, declared: Value) -> (Caller, Server) {
 
 #[tokio::test(start_paused = true)]
 async fn an_input_request_outside_a_call_goes_to_one_session() {
-    // BR-IN-12, bridge §14.3.
+    // BR-IN-12.
     for kind in KINDS {
         let (front, mut servers) = scripted_gateway().await;
         let waiting = tokio::spawn(async move {
@@ -195,7 +195,7 @@ async fn our_create_result_has_the_status_of_the_v1_task() {
 
 #[tokio::test(start_paused = true)]
 async fn an_early_input_request_waits_for_our_task() {
-    // BR-CREATE-2, bridge §8: b → ii, b → iv.
+    // BR-CREATE-2: a V1 server sends an input request before the task of a V1 or V2 client exists.
     for kind in [Kind::V1, Kind::V2] {
         let (mut caller, mut server) = connected(kind, capabilities()).await;
         let calling = tokio::spawn(async move { caller.call("slow", json!({})).await });

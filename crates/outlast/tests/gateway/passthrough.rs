@@ -131,7 +131,7 @@ async fn cursors_of_list_pages_are_wrapped() {
 
 #[tokio::test(start_paused = true)]
 async fn change_notifications_reach_the_subscribed_clients() {
-    // BR-LIST-9, and `resources/subscribe` of bridge §14.1.
+    // BR-LIST-9, and `resources/subscribe`.
     let can = json!({ "tools": { "listChanged": true }, "resources": { "subscribe": true } });
     let (mut caller, mut server, front) = scripted_gateway(Kind::V1, can).await;
     let mut other = connect(Kind::V1, &front).await;
@@ -267,7 +267,7 @@ async fn the_client_gets_the_server_info_unchanged() {
 
 #[tokio::test(start_paused = true)]
 async fn a_listener_without_a_session_gets_its_resource_updates() {
-    // BR-LIST-9, and `subscriptions/listen` of bridge §14.2.
+    // BR-LIST-9, and `subscriptions/listen`.
     let can = json!({ "tools": { "listChanged": true }, "resources": { "subscribe": true } });
     let (mut caller, mut server, _front) = scripted_gateway(Kind::V2, can).await;
     let wanted = json!({ "toolsListChanged": true, "resourceSubscriptions": ["a:b"] });
@@ -302,7 +302,7 @@ async fn a_listener_without_a_session_gets_its_resource_updates() {
 
 #[tokio::test(start_paused = true)]
 async fn session_preferences_work_with_a_server_without_sessions() {
-    // BR-LG-1, and `resources/subscribe` of bridge §14.1.
+    // BR-LG-1, and `resources/subscribe`.
     let harness = Harness::new(Behind::PlainModern).await;
     let mut caller = connect(Kind::V1, &harness.front).await;
     let answer = caller

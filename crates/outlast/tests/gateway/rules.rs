@@ -210,7 +210,7 @@ async fn a_finished_call_is_not_cancelled() {
 
 #[tokio::test(start_paused = true)]
 async fn a_task_cancelled_by_its_server_is_cancelled() {
-    // BR-CAN-11, bridge §14.4.
+    // BR-CAN-11.
     for kind in KINDS {
         let (mut caller, mut server) = connected(kind, capabilities()).await;
         let calling = tokio::spawn(async move { caller.call("slow", json!({})).await });

@@ -16,7 +16,7 @@ use crate::scripted;
 
 #[tokio::test]
 async fn session_preferences_are_restored_after_a_gateway_restart() {
-    // Bridge §14.1: `resources/subscribe`, `logging/setLevel`.
+    // `resources/subscribe` and `logging/setLevel`.
     let (target, mut servers) = scripted::target();
     let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
     let open = || {

@@ -142,7 +142,7 @@ async fn a_repeated_call_joins_the_running_one_only_if_repeatable() {
 
 #[tokio::test(start_paused = true)]
 async fn a_call_continues_after_its_client_disconnects() {
-    // BR-CAN-8; bridge §17: client disconnect.
+    // BR-CAN-8: the client disconnects.
     let harness = Harness::new(Server::PlainLegacy).await;
     let mut caller = connect(Kind::PlainLegacy, &harness.front).await;
     let task = ticket(&mut caller, "gated").await;
@@ -158,7 +158,7 @@ async fn a_call_continues_after_its_client_disconnects() {
 
 #[tokio::test(start_paused = true)]
 async fn a_client_that_waits_by_ticket_gets_the_input_requests() {
-    // Bridge §8: sinks i and iii, for a call that already has its response.
+    // The call already has its response, the ticket.
     let settings = Settings {
         wait_budget: Some(Duration::from_millis(350)),
         ..quick()

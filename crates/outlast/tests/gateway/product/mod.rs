@@ -1,4 +1,4 @@
-//! Client × server × transport on either side of the gateway × every event of bridge §17, in real
+//! Client × server × transport on either side of the gateway × every event, in real
 //! time.
 //!
 //! The default run covers every pair of these; `cargo xtask soak gateway` runs all combinations.
