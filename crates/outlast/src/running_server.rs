@@ -27,6 +27,8 @@ pub struct Server {
     pub(crate) http: HttpOptions,
     /// The path of the callbacks of detached tasks, if its listener serves them.
     pub(crate) callback_path: Option<Arc<str>>,
+    /// Whether it has tasks, if that does not depend on its tools.
+    pub(crate) tasks: Option<bool>,
 }
 
 /// A started server without a listener: its store is open, and tasks of a previous run are
@@ -105,7 +107,12 @@ impl Server {
         let builder = self.outlast.engine().runner(self.runner_name, self.runner);
         let (engine, start) = builder.start();
         let running = RunningServer {
-            mcp: McpServer::new(engine.clone(), self.backend, self.outlast.middleware),
+            mcp: McpServer::new(
+                engine.clone(),
+                self.backend,
+                self.outlast.middleware,
+                self.tasks,
+            ),
             engine,
             store: self.outlast.store,
             http: self.http,

@@ -38,6 +38,7 @@ pub struct ServerBuilder<B = LocalServer> {
     http: HttpOptions,
     authenticate: Option<Arc<dyn Authenticate>>,
     callback_path: Option<Arc<str>>,
+    tasks: Option<bool>,
 }
 
 impl Server {
@@ -56,6 +57,7 @@ impl Server {
             http: HttpOptions::default(),
             authenticate: None,
             callback_path: None,
+            tasks: None,
         }
     }
 }
@@ -92,6 +94,13 @@ impl<B: Backend + Runner> ServerBuilder<B> {
         self
     }
 
+    /// Sets whether the server has tasks. By default it has them if some tool can run as a task. With
+    /// `false` it declares no tasks, and every call is an ordinary one.
+    pub fn tasks(mut self, tasks: bool) -> Self {
+        self.tasks = Some(tasks);
+        self
+    }
+
     /// Serves reports about detached tasks at `path` of the listener, such as `/callback`. See
     /// [`detached`](crate::detached).
     pub fn callbacks(mut self, path: &str) -> Self {
@@ -117,6 +126,7 @@ impl<B: Backend + Runner> ServerBuilder<B> {
             runner_name: RUNNER.into(),
             http,
             callback_path: self.callback_path,
+            tasks: self.tasks,
         }
     }
 

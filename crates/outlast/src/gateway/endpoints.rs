@@ -57,7 +57,7 @@ impl UpstreamEndpoints {
         let upstream = Arc::new(upstream.configured(self.children.as_ref(), sizes));
         self.engine
             .add_runner(upstream.runner().clone(), upstream.clone());
-        let server = McpServer::new(self.engine.clone(), upstream.clone(), Vec::new());
+        let server = McpServer::new(self.engine.clone(), upstream.clone(), Vec::new(), None);
         if let Some(late) = &self.late {
             late.add(&upstream);
         }

@@ -43,6 +43,7 @@ impl Outlast {
             runner: upstream,
             http: HttpOptions::default(),
             callback_path: None,
+            tasks: None,
         }
     }
 
@@ -69,7 +70,12 @@ impl Outlast {
         let start = tokio::spawn(start);
         let single = upstreams.len() == 1;
         let served = upstreams.into_iter().map(|upstream| UpstreamEndpoint {
-            server: McpServer::new(engine.clone(), upstream.clone(), self.middleware.clone()),
+            server: McpServer::new(
+                engine.clone(),
+                upstream.clone(),
+                self.middleware.clone(),
+                None,
+            ),
             path: if single {
                 ENDPOINT_PATH.to_owned()
             } else {

@@ -1,6 +1,8 @@
 //! Middleware: user code that sees every request, and can change it, reply to it, or change its
 //! reply.
 //!
+//! Typed filters for `tools/list` and the task methods are in `filters.rs`.
+//!
 //! The first middleware is the outermost. If a middleware does not call [`Next::run`], the request
 //! goes no further. `tools/list` and each task method are requests like any other.
 
@@ -9,20 +11,89 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use outlast_engine::Owner;
 use outlast_wire::Raw;
-use outlast_wire::envelope::ErrorObject;
+use outlast_wire::envelope::{ErrorObject, write};
+use tokio_util::sync::CancellationToken;
 
 use super::audit::AuditedRequest;
+use super::filters::{self, FilteredRequest, RequestError, TaskInfo, TaskList, ToolList};
 use super::{HttpParts, ModernRequest, ResponseStream, Scopes, Session, check_request, denied};
 
-/// Wraps every request.
+/// Wraps every message of a client. A filter implements the methods that it needs; the others pass
+/// the message on.
+///
+/// [`Middleware::request`] sees every request. The typed methods wrap one kind of request each, and
+/// run inside of `request` of the same middleware.
+///
+/// ```
+/// use async_trait::async_trait;
+/// use outlast::prelude::*;
+/// use outlast::server::{FilteredRequest, Middleware, RequestError, TaskInfo};
+///
+/// /// Hides status messages.
+/// struct Discreet;
+///
+/// #[async_trait]
+/// impl Middleware for Discreet {
+///     async fn get_task(
+///         &self,
+///         request: FilteredRequest<'_, TaskInfo>,
+///     ) -> Result<TaskInfo, RequestError> {
+///         let mut task = request.run().await?;
+///         task.set_status_message("");
+///         Ok(task)
+///     }
+/// }
+///
+/// let server = Server::builder("quiet", "1.0").middleware(Discreet).build();
+/// # drop(server);
+/// ```
 #[async_trait]
 pub trait Middleware: Send + Sync + 'static {
     /// Handles a request, usually by a call of `next`.
-    async fn request(&self, request: IncomingRequest, next: Next<'_>) -> Reply;
+    async fn request(&self, request: IncomingRequest, next: Next<'_>) -> Reply {
+        next.run(request).await
+    }
 
     /// Sees a notification before it is handled.
     fn notification(&self, method: &str, params: Option<&str>) {
         let _ = (method, params);
+    }
+
+    /// Wraps `tools/list`.
+    async fn list_tools(
+        &self,
+        request: FilteredRequest<'_, ToolList>,
+    ) -> Result<ToolList, RequestError> {
+        request.run().await
+    }
+
+    /// Wraps `tasks/get`: from the task id to the task.
+    async fn get_task(
+        &self,
+        request: FilteredRequest<'_, TaskInfo>,
+    ) -> Result<TaskInfo, RequestError> {
+        request.run().await
+    }
+
+    /// Wraps `tasks/result`: from the task id to the JSON of the outcome.
+    async fn task_result(&self, request: FilteredRequest<'_, Raw>) -> Result<Raw, RequestError> {
+        request.run().await
+    }
+
+    /// Wraps `tasks/cancel`: from the task id to the task.
+    async fn cancel_task(
+        &self,
+        request: FilteredRequest<'_, TaskInfo>,
+    ) -> Result<TaskInfo, RequestError> {
+        request.run().await
+    }
+
+    /// Wraps `tasks/list`: from the cursor to a page of tasks.
+    async fn list_tasks(
+        &self,
+        request: FilteredRequest<'_, TaskList>,
+    ) -> Result<TaskList, RequestError> {
+        request.run().await
     }
 }
 
@@ -34,6 +105,38 @@ impl<M: Middleware + ?Sized> Middleware for Arc<M> {
 
     fn notification(&self, method: &str, params: Option<&str>) {
         (**self).notification(method, params);
+    }
+
+    async fn list_tools(
+        &self,
+        request: FilteredRequest<'_, ToolList>,
+    ) -> Result<ToolList, RequestError> {
+        (**self).list_tools(request).await
+    }
+
+    async fn get_task(
+        &self,
+        request: FilteredRequest<'_, TaskInfo>,
+    ) -> Result<TaskInfo, RequestError> {
+        (**self).get_task(request).await
+    }
+
+    async fn task_result(&self, request: FilteredRequest<'_, Raw>) -> Result<Raw, RequestError> {
+        (**self).task_result(request).await
+    }
+
+    async fn cancel_task(
+        &self,
+        request: FilteredRequest<'_, TaskInfo>,
+    ) -> Result<TaskInfo, RequestError> {
+        (**self).cancel_task(request).await
+    }
+
+    async fn list_tasks(
+        &self,
+        request: FilteredRequest<'_, TaskList>,
+    ) -> Result<TaskList, RequestError> {
+        (**self).list_tasks(request).await
     }
 }
 
@@ -63,10 +166,13 @@ pub enum Reply {
     Nothing,
 }
 
-/// The rest of the chain: the inner middleware, then the server.
+/// The rest of the chain: the typed filter of the same middleware, the inner middleware, then the
+/// server.
 pub struct Next<'a> {
-    pub(super) middleware: &'a [Arc<dyn Middleware>],
-    pub(super) handler: RequestHandler<'a>,
+    /// The middleware whose typed filter is next.
+    typed: Option<&'a Arc<dyn Middleware>>,
+    middleware: &'a [Arc<dyn Middleware>],
+    handler: RequestHandler<'a>,
 }
 
 /// The end of the chain.
@@ -74,18 +180,77 @@ pub struct Next<'a> {
 pub(super) enum RequestHandler<'a> {
     /// A legacy session, and the stream of the response.
     Legacy(&'a Arc<Session>, &'a ResponseStream),
-    /// A modern request.
-    Modern(&'a ModernRequest),
+    /// A modern request, and its cancellation.
+    Modern(&'a ModernRequest, &'a CancellationToken),
 }
 
-impl Next<'_> {
+/// What a filter can do besides its reply: send messages, and see the cancellation.
+#[derive(Clone, Copy)]
+pub struct RequestContext<'a>(RequestHandler<'a>);
+
+impl RequestContext<'_> {
+    /// Sends a notification to the client before the reply, on the stream of the response (S3-30).
+    /// It is dropped if the client takes no stream.
+    pub async fn notify(&self, method: &str, params: &Raw) {
+        match self.0 {
+            RequestHandler::Legacy(_, stream) => {
+                stream.send(write::notification(method, Some(params.borrow())));
+            }
+            RequestHandler::Modern(request, _) => {
+                request.notifications.notify(method, params).await;
+            }
+        }
+    }
+
+    /// Whether the request was cancelled (S3-31).
+    pub fn is_cancelled(&self) -> bool {
+        self.token().is_cancelled()
+    }
+
+    /// Resolves when the client cancels the request, or disconnects in the modern era. The request is
+    /// dropped then: a filter that has to clean up spawns a task that awaits this future.
+    pub fn cancelled(&self) -> impl Future<Output = ()> + Send + use<> {
+        self.token().clone().cancelled_owned()
+    }
+
+    fn token(&self) -> &CancellationToken {
+        match self.0 {
+            RequestHandler::Legacy(_, stream) => stream.cancelled(),
+            RequestHandler::Modern(_, cancelled) => cancelled,
+        }
+    }
+}
+
+impl<'a> Next<'a> {
+    pub(super) fn new(middleware: &'a [Arc<dyn Middleware>], handler: RequestHandler<'a>) -> Self {
+        Self {
+            typed: None,
+            middleware,
+            handler,
+        }
+    }
+
+    /// Sends messages to the client, and sees the cancellation of the request.
+    pub fn context(&self) -> RequestContext<'a> {
+        RequestContext(self.handler)
+    }
+
     /// Runs the rest of the chain.
     pub async fn run(self, request: IncomingRequest) -> Reply {
+        if let Some(middleware) = self.typed {
+            let next = Next {
+                typed: None,
+                ..self
+            };
+            // Boxed, because it calls this method again.
+            return Box::pin(filters::run(&**middleware, request, next)).await;
+        }
         match self.middleware.split_first() {
             Some((middleware, rest)) => {
                 let next = Next {
+                    typed: Some(middleware),
                     middleware: rest,
-                    ..self
+                    handler: self.handler,
                 };
                 middleware.request(request, next).await
             }
@@ -98,7 +263,7 @@ impl Next<'_> {
                     (Ok(()), RequestHandler::Legacy(session, stream)) => {
                         session.dispatch(request, stream).await
                     }
-                    (Ok(()), RequestHandler::Modern(modern)) => modern.handle(request).await,
+                    (Ok(()), RequestHandler::Modern(modern, _)) => modern.handle(request).await,
                 };
                 audited.record(&reply);
                 reply

@@ -11,6 +11,7 @@ mod client_handle;
 mod client_info;
 mod delivery;
 mod errors;
+mod filters;
 mod legacy;
 mod list_change;
 mod message_stream;
@@ -24,6 +25,8 @@ use std::collections::HashMap;
 use std::sync::{Arc, Weak};
 
 use outlast_engine::{Engine, Owner, TaskId};
+use outlast_wire::envelope::ErrorObject;
+use outlast_wire::v1::TaskSupport;
 use parking_lot::{Mutex, MutexGuard};
 
 pub use access::{Identity, Scopes, UnknownScope};
@@ -37,9 +40,10 @@ pub(crate) use client_info::ClientInfo;
 use delivery::PendingCalls;
 pub use delivery::{TaskPolicy, WaitBudget, WaitPolicy};
 pub(crate) use errors::{cancel_to_wire, to_wire};
+pub use filters::{FilteredRequest, ListedTool, RequestError, TaskInfo, TaskList, ToolList};
 pub use list_change::ListChange;
 pub(crate) use message_stream::{MessageStream, StreamMessage};
-pub use middleware::{IncomingRequest, Middleware, Next, Reply};
+pub use middleware::{IncomingRequest, Middleware, Next, Reply, RequestContext};
 pub(crate) use modern::{
     Caller, ModernRequest, NotificationSink, RequestMeta, is_modern_only, missing_meta,
     stdio_request_meta,
@@ -57,6 +61,8 @@ pub struct McpServer {
     pub(crate) engine: Engine,
     pub(crate) backend: Arc<dyn Backend>,
     pub(crate) middleware: Vec<Arc<dyn Middleware>>,
+    /// Whether it has tasks, if that does not depend on its tools (S2-9).
+    tasks: Option<bool>,
     /// Whether its legacy sessions can access the tasks of every owner.
     for_operator: bool,
     modern: modern::ModernState,
@@ -75,19 +81,21 @@ impl McpServer {
         engine: Engine,
         backend: Arc<dyn Backend>,
         middleware: Vec<Arc<dyn Middleware>>,
+        tasks: Option<bool>,
     ) -> Arc<Self> {
-        Self::build(engine, backend, middleware, false)
+        Self::build(engine, backend, middleware, tasks, false)
     }
 
     /// A server for the operator: its legacy sessions can access the tasks of every owner by id.
     pub fn for_operator(engine: Engine, backend: Arc<dyn Backend>) -> Arc<Self> {
-        Self::build(engine, backend, Vec::new(), true)
+        Self::build(engine, backend, Vec::new(), None, true)
     }
 
     fn build(
         engine: Engine,
         backend: Arc<dyn Backend>,
         middleware: Vec<Arc<dyn Middleware>>,
+        tasks: Option<bool>,
         for_operator: bool,
     ) -> Arc<Self> {
         Arc::new_cyclic(|server| {
@@ -96,6 +104,7 @@ impl McpServer {
                 engine,
                 backend,
                 middleware,
+                tasks,
                 for_operator,
                 modern: modern::ModernState::default(),
                 pending_calls: PendingCalls::default(),
@@ -103,6 +112,34 @@ impl McpServer {
                 sessions: Mutex::default(),
             }
         })
+    }
+
+    /// Describes the backend to a client.
+    pub(crate) async fn describe(
+        &self,
+        client: &Arc<ClientHandle>,
+    ) -> Result<BackendDescription, ErrorObject> {
+        let mut description = self.backend.describe(client).await?;
+        description.tasks = self.tasks.unwrap_or(description.tasks);
+        Ok(description)
+    }
+
+    /// Whether the server has tasks, if that is known without a request to an upstream.
+    pub(crate) fn has_tasks(&self, client: &ClientHandle) -> Option<bool> {
+        self.tasks.or_else(|| self.backend.has_tasks(client))
+    }
+
+    /// Prepares a call. Without tasks, no tool runs as one.
+    pub(crate) async fn prepare(
+        &self,
+        client: &Arc<ClientHandle>,
+        tool: &str,
+    ) -> Result<Option<PreparedCall>, ErrorObject> {
+        let mut prepared = self.backend.prepare(client, tool).await?;
+        if let Some(prepared) = prepared.as_mut().filter(|_| self.tasks == Some(false)) {
+            prepared.support = TaskSupport::Forbidden;
+        }
+        Ok(prepared)
     }
 
     /// Adds a session whose client has sent `initialize`.

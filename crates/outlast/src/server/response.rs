@@ -312,7 +312,7 @@ mod tests {
         let engine = Engine::builder(Arc::new(MemoryStore::new()));
         let (engine, _) = engine.open().await.unwrap();
         let backend = LocalServer::new("t".into(), "1".into());
-        let server = McpServer::new(engine, Arc::new(backend), Vec::new());
+        let server = McpServer::new(engine, Arc::new(backend), Vec::new(), None);
         Session::new(server, SessionId::random(), local_owner())
     }
 

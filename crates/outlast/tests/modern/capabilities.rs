@@ -137,3 +137,24 @@ async fn structured_content_may_be_any_json() {
     let result = client.tool("list").await["result"].clone();
     assert_eq!(result["structuredContent"], json!([1, 2]), "{result}");
 }
+
+#[tokio::test(start_paused = true)]
+async fn the_switch_of_tasks_decides_for_modern_clients() {
+    // S2-9.
+    let tool = || {
+        let tool = Tool::new("slow", "is slow", |_, _| async { Ok(text("here")) });
+        tool.task(TaskSupport::Optional)
+            .task_policy(TaskPolicy::Always)
+    };
+    for on in [true, false] {
+        let server = Server::builder("test", "1").tool(tool()).tasks(on).build();
+        let running = server.start().await.unwrap();
+        let mut client = StdioClient::connect(running.mcp().clone());
+        let found = client.call("server/discover", json!({})).await;
+        let extensions = found["result"]["capabilities"].get("extensions");
+        assert_eq!(extensions.is_some(), on, "{found}");
+        let called = client.call("tools/call", json!({ "name": "slow" })).await;
+        let expected = if on { "task" } else { "complete" };
+        assert_eq!(called["result"]["resultType"], expected, "{called}");
+    }
+}

@@ -62,6 +62,12 @@ impl Client {
         Self::serving(store, Policy::default(), samples(), offers).await
     }
 
+    /// A client of a server without tools.
+    pub(crate) async fn without_tools(offers: impl FnOnce(ServerBuilder) -> ServerBuilder) -> Self {
+        let store = Arc::new(MemoryStore::new());
+        Self::serving(store, Policy::default(), Tools::new(), offers).await
+    }
+
     async fn serving(
         store: Arc<dyn Store>,
         policy: Policy,

@@ -5,6 +5,7 @@
 mod bad_input;
 mod calls;
 mod examples;
+mod filters;
 mod handshake;
 mod harness;
 mod input_requests;

@@ -41,7 +41,7 @@ impl Session {
                 .call_ticket_tool(tool, params.borrow(), policy, channel)
                 .await;
         }
-        let prepared = match self.server.backend.prepare(client, name).await {
+        let prepared = match self.server.prepare(client, name).await {
             Ok(Some(prepared)) => prepared,
             Ok(None) => {
                 return Reply::from(codes::invalid_params(format!("unknown tool: {name}")));

@@ -22,7 +22,7 @@ impl Session {
             return Err(already_initialized());
         }
         let client = self.client_handle(ClientInfo::negotiate(params)?);
-        let description = self.server.backend.describe(&client).await?;
+        let description = self.server.describe(&client).await?;
         let capabilities =
             match declared_tasks(&description).filter(|_| client.client_info().has_tasks()) {
                 Some(tasks) => tasks

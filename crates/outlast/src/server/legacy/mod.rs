@@ -84,10 +84,8 @@ impl Session {
         };
         Box::pin(async move {
             let _guard = guard;
-            let next = Next {
-                middleware: &session.server.middleware,
-                handler: RequestHandler::Legacy(&session, &stream),
-            };
+            let handler = RequestHandler::Legacy(&session, &stream);
+            let next = Next::new(&session.server.middleware, handler);
             tokio::select! {
                 biased;
                 reply = next.run(incoming) => reply,
@@ -149,7 +147,7 @@ impl Session {
         }
         match self.known_description() {
             Some(description) => declared_tasks(description),
-            None => match self.server.backend.has_tasks(client) {
+            None => match self.server.has_tasks(client) {
                 Some(false) => None,
                 Some(true) | None => Some(ALL_TASK_METHODS),
             },

@@ -76,7 +76,7 @@ impl ModernRequest {
                 .call_ticket_tool(tool, params.borrow(), wait_limit)
                 .await;
         }
-        let prepared = self.server.backend.prepare(&client, &name).await?;
+        let prepared = self.server.prepare(&client, &name).await?;
         let prepared =
             prepared.ok_or_else(|| codes::invalid_params(format!("unknown tool: {name}")))?;
         self.check_call(&prepared, &client, &request)?;

@@ -28,6 +28,7 @@ use outlast_wire::envelope::{ErrorObject, Id};
 use outlast_wire::v2::{self, method};
 use outlast_wire::{Raw, codes, log, tool, v1, version};
 use tokio::sync::{OnceCell, mpsc};
+use tokio_util::sync::CancellationToken;
 
 use super::list_change::ChangeBroadcast;
 use super::middleware::RequestHandler;
@@ -100,7 +101,10 @@ impl ModernRequest {
         request: IncomingRequest,
         takes_stream: bool,
     ) -> ActiveRequest {
-        let messages = if takes_stream && self.server.may_stream(&request.method) {
+        // Middleware can send messages before every reply.
+        let may_stream =
+            !self.server.middleware.is_empty() || self.server.may_stream(&request.method);
+        let messages = if takes_stream && may_stream {
             let (send, messages) = mpsc::channel(MAX_UNREAD_NOTIFICATIONS);
             self.notifications = NotificationSink::Stream(send);
             Some(messages)
@@ -119,13 +123,12 @@ impl ModernRequest {
         }
         let middleware = &self.server.middleware;
         let acknowledges = acknowledges(&request.method);
-        let handler = RequestHandler::Modern(self);
-        let reply = Next {
-            middleware,
-            handler,
-        }
-        .run(request)
-        .await;
+        let cancelled = CancellationToken::new();
+        // Cancels if this future is dropped before its reply.
+        let guard = cancelled.clone().drop_guard();
+        let handler = RequestHandler::Modern(self, &cancelled);
+        let reply = Next::new(middleware, handler).run(request).await;
+        guard.disarm();
         if middleware.is_empty() {
             reply
         } else {
@@ -174,7 +177,7 @@ impl ModernRequest {
         if self.server.modern.tasks.load(Ordering::Relaxed) {
             return Ok(());
         }
-        let offered = match self.server.backend.has_tasks(&self.client()) {
+        let offered = match self.server.has_tasks(&self.client()) {
             Some(offered) => offered,
             // Tasks are stored here, so they are served even if the backend cannot be reached.
             None => self
@@ -216,7 +219,7 @@ impl ModernRequest {
     }
 
     async fn description(&self) -> Result<BackendDescription, ErrorObject> {
-        let description = self.server.backend.describe(&self.client()).await?;
+        let description = self.server.describe(&self.client()).await?;
         let _ = self.server.modern.info.set(description.info.clone());
         let tasks = &self.server.modern.tasks;
         tasks.fetch_or(description.tasks, Ordering::Relaxed);

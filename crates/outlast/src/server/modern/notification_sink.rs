@@ -23,7 +23,7 @@ pub(crate) enum NotificationSink {
 impl NotificationSink {
     /// Sends a notification. Waits for a slow reader; the request of a disconnected reader is
     /// dropped soon.
-    pub(super) async fn notify(&self, method: &str, params: &Raw) {
+    pub(in crate::server) async fn notify(&self, method: &str, params: &Raw) {
         let line = || write::notification(method, Some(params.borrow()));
         match self {
             Self::Stdio(session, stream) => session.streams.send(*stream, line()),

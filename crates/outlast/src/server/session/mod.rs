@@ -168,7 +168,7 @@ impl Session {
             codes::invalid_request("the first request of a session must be `initialize`")
         })?;
         self.description
-            .get_or_try_init(|| self.server.backend.describe(client))
+            .get_or_try_init(|| self.server.describe(client))
             .await
     }
 
