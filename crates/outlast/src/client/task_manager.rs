@@ -27,11 +27,11 @@ use outlast_engine::store::Snapshot;
 use outlast_engine::task::TtlPolicy;
 use outlast_engine::transition::Refused;
 use outlast_engine::{
-    Committed, Engine, ErrorCode, InputKey, InputKind, InputKinds, InputRequest, MemoryStore,
-    Origin, Outcome, Owner, Policy, Quota, Task, TaskId,
+    Committed, Ending, Engine, ErrorCode, InputKey, InputKind, InputKinds, InputRequest,
+    MemoryStore, Origin, Outcome, Owner, Policy, Quota, Task, TaskId,
 };
 use outlast_wire::envelope::ErrorObject;
-use outlast_wire::{PeerTask, Raw, codes};
+use outlast_wire::{PeerTask, Raw, Status, codes};
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
@@ -221,7 +221,7 @@ impl TaskManager {
     ) -> Result<(), ErrorObject> {
         match self.try_update(task, status, message).await {
             Ok(()) | Err(EngineError::NotFound | EngineError::Expired) => Ok(()),
-            Err(error) => Err(to_wire(&error)),
+            Err(error) => Err(change_to_wire(&error)),
         }
     }
 
@@ -284,7 +284,7 @@ impl TaskManager {
             let work = self.0.engine.detached(task.id, task.attempt);
             work.end(outcome).await
         };
-        let ended = ended.await.map_err(|error| to_wire(&error))?;
+        let ended = ended.await.map_err(|error| change_to_wire(&error))?;
         Ok(self.0.tasks.describe(&ended.into()))
     }
 
@@ -345,6 +345,20 @@ impl AbortSignal {
     }
 }
 
+/// The error of a refused change. It names the status of a task that has ended (S0-50).
+fn change_to_wire(error: &EngineError) -> ErrorObject {
+    let EngineError::Refused(Refused::AlreadyEnded(ending)) = error else {
+        return to_wire(error);
+    };
+    let status = match ending {
+        Ending::Result => Status::Completed,
+        Ending::ToolError | Ending::Error(_) => Status::Failed,
+        Ending::Cancelled => Status::Cancelled,
+    };
+    let message = format!("Cannot transition from terminal status '{status}'");
+    ErrorObject::new(codes::INVALID_PARAMS, message)
+}
+
 /// Notifies the sink of every change, and fires the abort signal.
 async fn follow(shared: Weak<Shared>, mut watch: Watch) {
     let id = watch.first.id();
@@ -368,7 +382,7 @@ async fn follow(shared: Weak<Shared>, mut watch: Watch) {
     };
     let signal = shared.signals.lock().remove(&id);
     let reason = match last.ending() {
-        Some(outlast_engine::Ending::Cancelled) => Some(TASK_CANCELLED),
+        Some(Ending::Cancelled) => Some(TASK_CANCELLED),
         Some(_) => None,
         None => Some(TASK_EXPIRED),
     };

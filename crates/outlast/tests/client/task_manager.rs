@@ -28,7 +28,7 @@ fn raw(value: serde_json::Value) -> Raw {
 
 #[tokio::test]
 async fn a_managed_task_moves_through_its_statuses() {
-    // S0-20, S0-98, S0-104.
+    // S0-20, S0-50, S0-98, S0-104.
     let manager = manager().await;
     let task = create(&manager).await;
     assert_eq!((task.status, task.ttl_ms), (Status::Working, Some(60_000)));
@@ -48,10 +48,9 @@ async fn a_managed_task_moves_through_its_statuses() {
     assert_eq!(ended.unwrap().status, Status::Completed);
     let again = manager.update_status(&task.id, WaitingStatus::Working, None);
     let refused = again.await.unwrap_err();
-    assert!(
-        refused
-            .message
-            .starts_with("Cannot transition from terminal")
+    assert_eq!(
+        refused.message,
+        "Cannot transition from terminal status 'completed'"
     );
     manager.cleanup(&task.id).await.unwrap();
     assert_eq!(manager.task(&task.id).await.unwrap_err().code, -32602);
@@ -106,6 +105,11 @@ async fn an_error_is_the_outcome_of_a_failed_task() {
     assert_eq!(failed.status, Status::Failed);
     assert_eq!(failed.message.as_deref(), Some(error.message.as_str()));
     assert_eq!(manager.result(&task).await.unwrap_err(), error);
+    let again = manager.set_error(&task, &error).await.unwrap_err();
+    assert_eq!(
+        (again.code, again.message.as_str()),
+        (-32602, "Cannot transition from terminal status 'failed'")
+    );
 }
 
 #[tokio::test]
