@@ -5,20 +5,21 @@
 FROM rust:1.95-bookworm AS build
 WORKDIR /outlast
 COPY . .
-RUN cargo build --release --locked --package outlast-cli
+RUN sh packaging/docker/build.sh /usr/local/bin/outlast
 
 FROM node:22-bookworm-slim
 RUN apt-get update \
  && apt-get install --yes --no-install-recommends ca-certificates \
  && rm -rf /var/lib/apt/lists/* \
  && install -d -o node -g node /data
-COPY --from=build /outlast/target/release/outlast /usr/local/bin/outlast
+COPY --from=build /usr/local/bin/outlast /usr/local/bin/outlast
+COPY packaging/docker/healthcheck.mjs /usr/local/share/outlast/healthcheck.mjs
 USER node
 # Tasks and the token of the local user; keep it, and tasks outlive the container.
 ENV XDG_DATA_HOME=/data
 VOLUME /data
 EXPOSE 8040
 STOPSIGNAL SIGTERM
-HEALTHCHECK CMD ["node", "-e", "fetch('http://127.0.0.1:8040/healthz').then(r => process.exit(r.ok ? 0 : 1), () => process.exit(1))"]
+HEALTHCHECK CMD ["node", "/usr/local/share/outlast/healthcheck.mjs"]
 ENTRYPOINT ["outlast"]
 CMD ["serve", "--http", "0.0.0.0:8040", "--config", "/config/mcp.json"]

@@ -57,8 +57,8 @@ fn ended(done: Result<ExitCode, String>) -> ExitCode {
 }
 
 const HELP: &str = "\
-cargo xtask test              everything CI runs: format, words, lints, docs, tests, races, peers, conformance, schemas, coverage
-cargo xtask test PART...      only these parts (format words lints docs tests races peers conformance schemas coverage)
+cargo xtask test              everything CI runs: format, words, lints, docs, tests, races, peers, conformance, schemas, dist, coverage
+cargo xtask test PART...      only these parts (format words lints docs tests races peers conformance schemas dist coverage)
 cargo xtask soak --minutes N  10,000 images of a loss of power, then load with kills for N minutes; checks every promise (default 5)
 cargo xtask soak images       the images alone
 cargo xtask soak gateway      every kind of client, server and way with every event, and the gateway killed in every state of each
@@ -70,7 +70,8 @@ cargo xtask peers             real clients talk to the sample server, our client
 cargo xtask peers PART...     only these parts (clients inspector servers gateways restarts queue)
 cargo xtask conformance       the official suite against our fixtures, held against a strict list
 cargo xtask coverage          compares docs/coverage.md with docs/checklist.md and with the tests that passed in the last run
-cargo xtask dist              an archive of the release binary for this machine, with its checksum, in target/dist
+cargo xtask dist              the packages for this machine in target/packages: archive, npm packages, wheel
+cargo xtask dist --check      the same, installs them into an empty folder, and uses them through a kill and a return
 cargo xtask words [PATH...]   refuses the words that CONTRIBUTING.md lists, in comments, messages and documents
 cargo xtask schemas           checks the held JSON Schemas against the published packages
 ";
