@@ -1,5 +1,6 @@
 //! `cargo xtask soak`: long runs. `--minutes` runs load with kills, `images` simulates power loss,
-//! and `gateway` runs every event in every cell and kills the gateway in every state of every cell.
+//! `gateway` runs every event in every cell and kills the gateway in every state of every cell, and `nodes` lets nodes
+//! and their database fail.
 
 use std::process::Command;
 
@@ -16,8 +17,14 @@ pub(crate) fn run(args: &[String]) -> Result<(), String> {
         },
         ["images"] => images(),
         ["gateway"] => gateway(),
+        ["nodes"] => nodes(10),
+        ["nodes", "--minutes", minutes] => match minutes.parse() {
+            Ok(minutes) => nodes(minutes),
+            Err(_) => Err(format!("{minutes} is not a number of minutes")),
+        },
         _ => Err(format!(
-            "usage: cargo xtask soak --minutes N | cargo xtask soak images | cargo xtask soak gateway (got {})",
+            "usage: cargo xtask soak --minutes N | cargo xtask soak images | cargo xtask soak gateway | \
+             cargo xtask soak nodes --minutes N (got {})",
             args.join(" ")
         )),
     }
@@ -62,6 +69,24 @@ fn engine(minutes: u64) -> Result<(), String> {
             .arg(release.join("death_child"))
             .arg(minutes.to_string()),
     )
+}
+
+/// The test that `cargo test` runs for one minute: three nodes on PostgreSQL that fail, for this number
+/// of minutes.
+fn nodes(minutes: u64) -> Result<(), String> {
+    let test = [
+        "test",
+        "--release",
+        "--package",
+        "outlast-testkit",
+        "--test",
+        "nodes",
+        "--",
+        "--nocapture",
+    ];
+    let mut command = Command::new(env!("CARGO"));
+    command.args(test).current_dir(root());
+    run_command(command.env("OUTLAST_NODES_SECONDS", (60 * minutes).to_string()))
 }
 
 /// The complete tables, of which `cargo test` runs a part. They print a table each and fail on any

@@ -13,6 +13,8 @@ mod ids;
 mod limit;
 pub mod mcp;
 mod model;
+#[cfg(unix)]
+pub mod nodes;
 mod output;
 #[cfg(unix)]
 mod postgres;

@@ -274,13 +274,23 @@ fn unprivileged_user() -> Option<User> {
     ))
 }
 
+/// A free port outside the range from which the system takes ports of outgoing connections: while the
+/// server is down, no connection may take its port.
 fn free_port() -> u16 {
-    let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a port is free");
-    listener
-        .local_addr()
-        .expect("the listener has an address")
-        .port()
+    let is_free = |port: &u16| TcpListener::bind(("127.0.0.1", *port)).is_ok();
+    let ports = std::iter::repeat_with(|| {
+        let [high, low] = outlast_engine::random::bytes();
+        FIRST_PORT + u16::from_be_bytes([high, low]) % PORTS
+    });
+    ports
+        .take(usize::from(PORTS))
+        .find(is_free)
+        .expect("a port is free")
 }
+
+const FIRST_PORT: u16 = 15_000;
+
+const PORTS: u16 = 15_000;
 
 /// How many ports are tried.
 const MAX_PORTS: usize = 5;
