@@ -88,7 +88,7 @@ async fn time_until_results(outlast: &str, url: &str) -> Result<Duration, Failur
 /// A task waits for an input response while the gateway is down.
 async fn ask(outlast: &str, url: &str) -> Result<(), Failure> {
     let mut gateway = Gateway::start(outlast, url).await?;
-    let (client, person) = gateway.client().await?;
+    let (client, handler) = gateway.client().await?;
     let tools = client.tools().await?;
     let researches = tools.iter().any(|info| &*info.name == RESEARCH);
     let (tool, expected) = if researches {
@@ -97,14 +97,14 @@ async fn ask(outlast: &str, url: &str) -> Result<(), Failure> {
         ("ask", "accept word")
     };
     let call = call(&client, tool).await?;
-    person
+    handler
         .asked
         .subscribe()
         .wait_for(|asked| *asked > 0)
         .await?;
     gateway.kill().await?;
     gateway.start_again().await?;
-    person.answers.send_replace(true);
+    handler.answers.send_replace(true);
     let began = Instant::now();
     says(call, expected).await?;
     let took = began.elapsed();
@@ -118,9 +118,9 @@ async fn ask(outlast: &str, url: &str) -> Result<(), Failure> {
 async fn cut(outlast: &str, url: &str) -> Result<(), Failure> {
     let proxy = Proxy::start(url).await?;
     let gateway = Gateway::start(outlast, &proxy.url).await?;
-    let (client, person) = gateway.client().await?;
+    let (client, handler) = gateway.client().await?;
     let call = call(&client, RESEARCH).await?;
-    person
+    handler
         .asked
         .subscribe()
         .wait_for(|asked| *asked > 0)
@@ -128,9 +128,9 @@ async fn cut(outlast: &str, url: &str) -> Result<(), Failure> {
     for _ in 0..CUTS {
         proxy.cut().await?;
     }
-    person.answers.send_replace(true);
+    handler.answers.send_replace(true);
     says(call, "# Research Report: tides").await?;
-    let asked = *person.asked.borrow();
+    let asked = *handler.asked.borrow();
     if asked != 1 {
         return Err(format!("the client got the input request {asked} times").into());
     }
@@ -270,16 +270,16 @@ impl Gateway {
     }
 
     /// A legacy client and its handler.
-    async fn client(&self) -> Result<(Client, Arc<Person>), Failure> {
-        let person = Arc::new(Person::default());
+    async fn client(&self) -> Result<(Client, Arc<WaitingHandler>), Failure> {
+        let handler = Arc::new(WaitingHandler::default());
         let options = ClientOptions {
             era: Era::Legacy,
-            handler: person.clone(),
+            handler: handler.clone(),
             ..ClientOptions::default()
         };
         let url = format!("http://{}/mcp", self.address);
         let target = Target::http(HttpClientOptions::new(url));
-        Ok((Client::connect(target, options).await?, person))
+        Ok((Client::connect(target, options).await?, handler))
     }
 }
 
@@ -314,14 +314,14 @@ async fn is_ready(address: &str) -> Result<bool, Failure> {
 
 /// Responds to elicitations once it is allowed to.
 #[derive(Default)]
-struct Person {
+struct WaitingHandler {
     /// How many elicitations have arrived.
     asked: watch::Sender<usize>,
     answers: watch::Sender<bool>,
 }
 
 #[async_trait]
-impl ClientHandler for Person {
+impl ClientHandler for WaitingHandler {
     fn accepts(&self) -> InputKinds {
         InputKinds::all()
     }
