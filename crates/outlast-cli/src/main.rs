@@ -26,6 +26,7 @@ mod task_location;
 mod tasks;
 mod terminal;
 mod terminal_host;
+mod token;
 mod tools;
 
 use std::process::ExitCode;
@@ -60,6 +61,7 @@ fn main() -> ExitCode {
             Command::Gateway(args) => gateway::run(args.command).await,
             Command::Serve(serve) => serve::run(serve).await,
             Command::Store(store) => store::run(&store),
+            Command::Token(token) => token::run(&token),
             Command::Tools(tools) => tools::run(tools).await,
             Command::Doctor(doctor) => doctor::run(doctor).await,
             Command::Completions(args) => completions::run(&args),

@@ -1,8 +1,86 @@
 //! Durable MCP tasks for Rust programs.
 //!
-//! The library crate: tools that run as tasks, the server side, the client side and the gateway,
-//! all on the same [`engine`]. It uses no terminal and no home directory: those belong to the
-//! command line.
+//! A *task* is a tool call that the server stores under an id. The client can disconnect, the
+//! process can be killed; the client comes back with the id and gets the status and the result. MCP
+//! has two kinds of tasks: the utility of 2025-11-25 and the extension of 2026-07-28. You write a
+//! tool once, and clients of both kinds, and clients without tasks, can call it.
+//!
+//! # A server
+//!
+//! ```no_run
+//! use outlast::prelude::*;
+//! use outlast::schemars::{self, JsonSchema};
+//!
+//! #[derive(serde::Deserialize, JsonSchema)]
+//! struct Render {
+//!     /// How many pages to draw.
+//!     pages: u32,
+//! }
+//!
+//! #[tokio::main]
+//! async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//!     let render = Tool::typed("render", "Draws pages", |args: Render, cx| async move {
+//!         for page in 1..=args.pages {
+//!             tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+//!             cx.progress(page.into(), args.pages.into());
+//!         }
+//!         Ok(text("done"))
+//!     });
+//!     let store = outlast::store::open_store(&"sqlite:tasks.db".parse()?, Default::default()).await?;
+//!     let server = Server::builder("reports", "1.0")
+//!         .store(store)
+//!         .tool(render.task(TaskSupport::Optional).hints(Hints::READ_ONLY))
+//!         .build();
+//!     let server = server.serve_http("127.0.0.1:8050").await?; // or `serve_stdio`
+//!     tokio::signal::ctrl_c().await?;
+//!     Ok(server.shutdown().await?)
+//! }
+//! ```
+//!
+//! After a crash, a tool runs again only if a hint says that this is safe: read-only or idempotent.
+//! Otherwise its task ends with an error that says that the outcome is unknown.
+//!
+//! [`RunningServer::http_service`] is a tower service for your own axum router, `Server::rmcp` takes
+//! an rmcp server unchanged (feature `rmcp`), [`detached`] gives work to a queue, and
+//! [`gateway`] puts tasks in front of servers that you do not change.
+//!
+//! # A client
+//!
+//! ```no_run
+//! use outlast::prelude::*;
+//! use outlast::transport::http_client::HttpClientOptions;
+//! use outlast::wire::Raw;
+//!
+//! # async fn run() -> Result<(), Box<dyn std::error::Error>> {
+//! let target = Target::http(HttpClientOptions::new("http://127.0.0.1:8050/mcp"));
+//! let client = Client::connect(target, ClientOptions::default()).await?;
+//! let arguments = Raw::parse(r#"{"pages": 3}"#.into())?;
+//! let call = client.call_tool("render", Some(arguments)).await?;
+//! println!("task {:?}", call.task().await);
+//! println!("{:?}", call.outcome().await?);
+//! # Ok(()) }
+//! ```
+//!
+//! # Features
+//!
+//! | feature | what it adds |
+//! |---|---|
+//! | `schemars` (default) | [`Tool::typed`], `ToolContext::elicit` for Rust types |
+//! | `rmcp` | `Server::rmcp`: rmcp servers with tasks |
+//! | `postgres` | `postgres://…` as a store that several nodes share |
+//!
+//! # Where tasks are kept
+//!
+//! Without a store, tasks are in memory and end with the process. [`store::open_store`] opens
+//! `sqlite:PATH`, which is compiled in and needs a C compiler, or `postgres://…`. A reply that names
+//! a task is sent only after the store has confirmed it.
+//!
+//! # Versions and platforms
+//!
+//! The minimum supported Rust version is 1.95. The tests run on Linux. macOS and Windows are not
+//! tested; child processes, their groups and the limit of open files use Unix functions.
+//!
+//! The crate uses no terminal and no home directory: those belong to the command line.
 
 mod annotations;
 mod broadcaster;

@@ -10,6 +10,7 @@ mod serve;
 mod store;
 mod task_filter;
 mod tasks;
+mod token;
 
 use std::net::SocketAddr;
 use std::str::FromStr;
@@ -31,6 +32,7 @@ pub(crate) use store::{Backup, Store, StoreCommand};
 pub(crate) use tasks::{
     AnswerArgs, Delete, List, Rerun, TaskArgs, TaskSource, Tasks, TasksCommand, Watch,
 };
+pub(crate) use token::{Token, TokenAdd, TokenCommand, TokenStore};
 
 /// MCP tasks that outlast the connection, the process and the machine.
 #[derive(Debug, Parser)]
@@ -74,6 +76,8 @@ pub(crate) enum Command {
     Tasks(Tasks),
     /// Copy a store, even while a gateway uses it.
     Store(Store),
+    /// Create, list and revoke tokens for clients of the gateway, also while it runs.
+    Token(Token),
     /// Check a server: its version, capabilities and tools in each era of the protocol, and its
     /// problems.
     Doctor(Doctor),

@@ -8,11 +8,13 @@ mod settings;
 mod snippet;
 mod store_opening;
 mod token;
+mod token_file;
 mod upstreams;
 
 pub(crate) use server_name::server_name;
 pub(crate) use settings::read as read_settings;
 pub(crate) use token::stored as stored_token;
+pub(crate) use token_file::TokenFile;
 pub(crate) use upstreams::not_an_object;
 #[cfg(test)]
 pub(crate) use {
@@ -187,7 +189,7 @@ async fn listen(
 ) -> Result<RunningGateway, Failure> {
     let options = HttpOptions {
         bind: args.http,
-        authenticate: tokens.authenticate(),
+        authenticate: tokens.authenticate.clone(),
         allowed_hosts: args.allow_host.clone(),
         allowed_origins: args.allow_origin.clone(),
         ..limits

@@ -1,5 +1,6 @@
 //! The bearer tokens of a gateway: the local token, created at the first start and stored next to
-//! the store, and those of a file.
+//! the store, those of the file after `--tokens`, and those of `outlast token add`
+//! (`token_file.rs`).
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -9,8 +10,9 @@ use std::sync::Arc;
 use outlast::engine::random;
 use outlast::server::Scopes;
 use outlast::store::{StoreUrl, private_file};
-use outlast::transport::http::{Authenticate, BearerTokens, Token};
+use outlast::transport::http::{Authenticate, Token};
 
+use super::token_file::ReloadedTokens;
 use crate::dirs;
 use crate::exit::Failure;
 
@@ -19,7 +21,8 @@ use crate::exit::Failure;
 pub(super) struct Tokens {
     /// The token for the user of this machine.
     pub(super) local: Option<LocalToken>,
-    pub(super) all: Vec<Token>,
+    /// The authentication of requests; `None` if every caller is admitted.
+    pub(super) authenticate: Option<Arc<dyn Authenticate>>,
 }
 
 pub(super) enum LocalToken {
@@ -29,12 +32,6 @@ pub(super) enum LocalToken {
 }
 
 impl Tokens {
-    /// Checks the tokens of requests; `None` if every caller is admitted.
-    pub(super) fn authenticate(&self) -> Option<Arc<dyn Authenticate>> {
-        let required = self.local.is_some();
-        required.then(|| BearerTokens::shared(self.all.clone()))
-    }
-
     /// Loads or creates the local token of the gateway on `store`, and reads the tokens in `file`.
     pub(super) fn find(store: &StoreUrl, file: Option<&Path>) -> Result<Self, Failure> {
         let (secret, local) = match stored(store)? {
@@ -59,7 +56,7 @@ impl Tokens {
         }
         Ok(Self {
             local: Some(local),
-            all,
+            authenticate: Some(Arc::new(ReloadedTokens::open(store, all)?)),
         })
     }
 }
@@ -85,7 +82,7 @@ fn create_token(path: &Path) -> Result<String, Failure> {
     Ok(token)
 }
 
-fn path(store: &StoreUrl) -> Result<PathBuf, Failure> {
+pub(super) fn path(store: &StoreUrl) -> Result<PathBuf, Failure> {
     match store {
         StoreUrl::Sqlite(path) => {
             let mut name = path.clone().into_os_string();
@@ -97,4 +94,4 @@ fn path(store: &StoreUrl) -> Result<PathBuf, Failure> {
 }
 
 /// The principal of the local token.
-const LOCAL: &str = "local";
+pub(super) const LOCAL: &str = "local";

@@ -307,3 +307,46 @@ fn a_task_at_a_url_continues_when_the_gateway_is_killed() {
         assert!(got.contains("completed"), "{how}: {got}");
     }
 }
+
+#[test]
+fn tokens_are_added_and_revoked_while_the_gateway_runs() {
+    let home = TempDir::new().expect("a folder");
+    let gateway = Gateway::for_sample_server(home.path(), "127.0.0.1:0");
+    let secret = gateway.run_ok(&["token", "add", "reader", "--read-only"]);
+    let call = |words: &[&str]| {
+        let output = outlast(home.path())
+            .args(words)
+            .env("OUTLAST_TOKEN", &secret)
+            .stdin(Stdio::null())
+            .output()
+            .expect("it runs");
+        let printed = format!("{}{}", text(&output.stdout), text(&output.stderr));
+        (output.status.success(), printed)
+    };
+    let url = gateway.urls()[0].clone();
+    // The gateway reads the file soon.
+    eventually("the token is admitted", || call(&["tools", &url]).0);
+    let (called, why) = call(&["call", &url, "echo", "say=hi"]);
+    assert!(!called && why.contains("missing scope: call"), "{why}");
+    let list = gateway.run_ok(&["token", "list"]);
+    assert_eq!(
+        list.split_whitespace().collect::<Vec<_>>(),
+        ["reader", "read"]
+    );
+    gateway.run_ok(&["token", "revoke", "reader"]);
+    eventually("the token is refused", || !call(&["tools", &url]).0);
+    assert_eq!(gateway.run_ok(&["call", "{}", "echo", "say=hi"]), "hi");
+    let file = home.path().join("outlast/tasks.db.tokens.json");
+    use std::os::unix::fs::PermissionsExt;
+    let file = std::fs::metadata(file).expect("the file of the tokens");
+    assert_eq!(file.permissions().mode() & 0o777, 0o600);
+}
+
+/// Waits until `is` returns true.
+fn eventually(what: &str, is: impl Fn() -> bool) {
+    let start = std::time::Instant::now();
+    while !is() {
+        assert!(start.elapsed().as_secs() < 60, "{what}: not within 60 s");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}

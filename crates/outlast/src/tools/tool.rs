@@ -12,7 +12,21 @@ use super::policy::header_params;
 use super::{Arguments, ToolContext, ToolResult};
 use crate::server::TaskPolicy;
 
-/// One tool.
+/// One tool: its name, its schema, and the function that runs.
+///
+/// A call that a crash interrupted runs again only with a hint that this is safe
+/// ([`Hints::READ_ONLY`], or `idempotent`). Otherwise its task ends with an error that says that the
+/// outcome is unknown.
+///
+/// ```
+/// use outlast::prelude::*;
+///
+/// let greet = Tool::new("greet", "Greets", |args, _| async move {
+///     Ok(text(format!("Hello, {}!", args.text("name")?)))
+/// });
+/// let greet = greet.task(TaskSupport::Optional).hints(Hints::READ_ONLY);
+/// assert_eq!(greet.name(), "greet");
+/// ```
 #[derive(Clone)]
 pub struct Tool {
     pub(super) name: Arc<str>,
