@@ -108,6 +108,18 @@ impl PostgresServer {
         &self.folder
     }
 
+    /// Writes a file that only the server can read, and returns its path.
+    pub fn write_file(&self, name: &str, text: &str) -> PathBuf {
+        let path = self.folder.join(name);
+        fs::write(&path, text).expect("the folder can be written");
+        let private = fs::Permissions::from_mode(0o600);
+        fs::set_permissions(&path, private).expect("the file is ours");
+        if let Some(user) = self.user {
+            chown(&path, Some(user.uid), Some(user.gid)).expect("root may change the owner");
+        }
+        path
+    }
+
     /// Stops the server as a crash does, and starts it again.
     pub fn crash_and_restart(&self) {
         self.crash();

@@ -5,6 +5,7 @@ mod node;
 mod nodes;
 mod outages;
 mod schema;
+mod tls;
 
 use outlast_store::{Postgres, PostgresUrl};
 use outlast_testkit::PostgresServer;
