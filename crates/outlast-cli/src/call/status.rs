@@ -94,6 +94,10 @@ impl StatusLine {
         match (self.terminal, &view.task) {
             (true, _) => terminal::err(line_that_fits(view, self.icons)),
             (false, Some(_)) => self.say(indicator(view, self.icons, DetailLevel::Full)),
+            // A call that ends before its first status prints the same line as a slow one.
+            (false, None) if self.last == Line::new() && !view.tool.is_empty() => {
+                self.say(Line::new().text(format_args!("Calling {}", view.tool)));
+            }
             (false, None) => {}
         }
     }
