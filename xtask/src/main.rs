@@ -4,6 +4,7 @@ mod bench;
 mod check;
 mod conformance;
 mod coverage;
+mod debian;
 mod dist;
 mod gateways;
 mod npm;
