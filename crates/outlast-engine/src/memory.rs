@@ -14,8 +14,8 @@ use crate::owner::Owner;
 use crate::runtime::Mutex;
 use crate::runtime::atomic::{AtomicBool, Ordering};
 use crate::store::{
-    Committed, DueTasks, Filter, Health, Insert, InsertResult, Page, Position, Reason, Record,
-    RecordKey, RecordSwap, RecordWrite, Replace, Snapshot, Store, StoreError, StoreEvents,
+    Committed, DueTasks, Filter, Health, Insert, InsertResult, NodeStatus, Page, Position, Reason,
+    Record, RecordKey, RecordSwap, RecordWrite, Replace, Snapshot, Store, StoreError, StoreEvents,
     StoreFuture, Usage,
 };
 use crate::task::Task;
@@ -207,6 +207,17 @@ impl Store for MemoryStore {
     async fn leave(&self, node: NodeId) -> Result<(), StoreError> {
         self.index.leave(node);
         Ok(())
+    }
+
+    async fn publish_address(&self, node: NodeId, address: &str) -> Result<(), StoreError> {
+        self.usable()?;
+        self.index.publish_address(node, address);
+        Ok(())
+    }
+
+    async fn nodes(&self) -> Result<Vec<NodeStatus>, StoreError> {
+        self.usable()?;
+        Ok(self.index.nodes())
     }
 
     fn health(&self) -> watch::Receiver<Health> {

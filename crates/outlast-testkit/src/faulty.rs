@@ -250,8 +250,8 @@ impl Store for FaultyStore {
         }
     }
 
-    forward_store!(self => &self.inner, around write; remove, write_records, swap_record);
-    forward_store!(self => &self.inner, around later; load, page, search, due, usage, record, records, leave, close);
+    forward_store!(self => &self.inner, around write; remove, write_records, swap_record, publish_address);
+    forward_store!(self => &self.inner, around later; load, page, search, due, usage, record, records, leave, nodes, close);
 }
 
 impl std::fmt::Debug for FaultyStore {

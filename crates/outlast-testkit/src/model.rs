@@ -3,13 +3,13 @@
 //! It shares no code with the indexes of real stores, so that a comparison finds errors in those.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use outlast_engine::store::{
-    DueTasks, Filter, Health, Insert, InsertResult, Page, Position, Reason, Record, RecordKey,
-    RecordSwap, RecordWrite, Replace, Snapshot, StoreEvent, StoreEvents, StoreFuture, TaskSummary,
-    Usage,
+    DueTasks, Filter, Health, Insert, InsertResult, NodeState, NodeStatus, Page, Position, Reason,
+    Record, RecordKey, RecordSwap, RecordWrite, Replace, Snapshot, StoreEvent, StoreEvents,
+    StoreFuture, TaskSummary, Usage,
 };
 use outlast_engine::{Committed, NodeId, Owner, Revision, Scope, Store, StoreError, Task, TaskId};
 use outlast_wire::{Raw, Timestamp};
@@ -27,9 +27,16 @@ pub struct ModelStore {
 struct World {
     tasks: BTreeMap<TaskId, Entry>,
     records: BTreeMap<RecordKey, Record>,
-    nodes: BTreeMap<NodeId, mpsc::UnboundedSender<StoreEvent>>,
+    nodes: BTreeMap<NodeId, Member>,
     /// The number of tasks that were added so far.
     added: u64,
+}
+
+#[derive(Debug)]
+struct Member {
+    tell: mpsc::UnboundedSender<StoreEvent>,
+    epoch: u64,
+    address: Option<Arc<str>>,
 }
 
 #[derive(Debug)]
@@ -93,9 +100,9 @@ impl World {
     }
 
     fn tell_others(&self, node: NodeId, news: StoreEvent) {
-        for (_, tell) in self.nodes.iter().filter(|(known, _)| **known != node) {
+        for (_, member) in self.nodes.iter().filter(|(known, _)| **known != node) {
             // A node that stopped listening is about to leave.
-            let _ = tell.send(news);
+            let _ = member.tell.send(news);
         }
     }
 }
@@ -349,7 +356,14 @@ impl Store for ModelStore {
 
     async fn join(&self, node: NodeId) -> Result<StoreEvents, StoreError> {
         let (tell, feed) = mpsc::unbounded_channel();
-        self.world()?.nodes.insert(node, tell);
+        let mut world = self.world()?;
+        let before = world.nodes.remove(&node);
+        let member = Member {
+            tell,
+            epoch: before.as_ref().map_or(1, |before| before.epoch + 1),
+            address: before.and_then(|before| before.address),
+        };
+        world.nodes.insert(node, member);
         Ok(feed)
     }
 
@@ -358,6 +372,32 @@ impl Store for ModelStore {
         world.nodes.remove(&node);
         world.tell_others(node, StoreEvent::NodeLeft);
         Ok(())
+    }
+
+    async fn publish_address(&self, node: NodeId, address: &str) -> Result<(), StoreError> {
+        if let Some(member) = self.world()?.nodes.get_mut(&node) {
+            member.address = Some(address.into());
+        }
+        Ok(())
+    }
+
+    async fn nodes(&self) -> Result<Vec<NodeStatus>, StoreError> {
+        let world = self.world()?;
+        let open_of = |node| {
+            let tasks = world.tasks.values();
+            tasks
+                .filter(|entry| entry.is_open() && entry.task.executor == node)
+                .count() as u64
+        };
+        let statuses = world.nodes.iter().map(|(node, member)| NodeStatus {
+            node: *node,
+            epoch: member.epoch,
+            state: NodeState::Joined,
+            address: member.address.clone(),
+            lease: None,
+            open_tasks: open_of(*node),
+        });
+        Ok(statuses.collect())
     }
 
     fn health(&self) -> watch::Receiver<Health> {

@@ -3,7 +3,7 @@
 use super::{EndedTask, Engine, EngineError, Inner, cursor};
 use crate::id::{Scope, TaskId};
 use crate::owner::Owner;
-use crate::store::{Committed, Filter, Page, Position, Snapshot, Usage};
+use crate::store::{Committed, Filter, NodeStatus, Page, Position, Snapshot, Usage};
 use crate::task::Task;
 
 /// Part of an owner's tasks, newest first.
@@ -16,6 +16,17 @@ pub struct TaskPage {
 }
 
 impl Engine {
+    /// The engines that share the store, this one included.
+    pub async fn nodes(&self) -> Result<Vec<NodeStatus>, EngineError> {
+        Ok(self.inner.store.nodes().await?)
+    }
+
+    /// Publishes where other nodes reach this engine, for [`nodes`](Self::nodes).
+    pub async fn publish_address(&self, address: &str) -> Result<(), EngineError> {
+        let node = self.inner.node;
+        Ok(self.inner.store.publish_address(node, address).await?)
+    }
+
     /// The current state of a task. Never waits for the task.
     pub async fn get(&self, scope: &Scope, id: TaskId) -> Result<Snapshot, EngineError> {
         self.check_ready()?;

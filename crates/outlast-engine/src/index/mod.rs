@@ -8,6 +8,7 @@ mod nodes;
 mod owners;
 mod shard;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crossbeam_utils::CachePadded;
@@ -20,8 +21,8 @@ use crate::runtime::atomic::{AtomicU64, Ordering};
 use crate::runtime::{Mutex, MutexGuard};
 use crate::shards::Shards;
 use crate::store::{
-    Committed, DueTasks, Filter, InsertResult, Page, Position, Snapshot, StoreError, StoreEvents,
-    TaskSummary, Usage,
+    Committed, DueTasks, Filter, InsertResult, NodeStatus, Page, Position, Snapshot, StoreError,
+    StoreEvents, TaskSummary, Usage,
 };
 use crate::task::Task;
 
@@ -373,6 +374,20 @@ impl<C: Clone> Index<C> {
     /// Registers `node` and returns the events of other nodes.
     pub fn join(&self, node: NodeId) -> StoreEvents {
         self.nodes.join(node)
+    }
+
+    /// Sets the address of a joined node.
+    pub fn publish_address(&self, node: NodeId, address: &str) {
+        self.nodes.publish_address(node, address);
+    }
+
+    /// The joined nodes, in the order of their ids.
+    pub fn nodes(&self) -> Vec<NodeStatus> {
+        let mut open = BTreeMap::new();
+        for shard in self.shards.lock_each() {
+            shard.count_executors(&mut open);
+        }
+        self.nodes.statuses(&open)
     }
 
     /// Removes `node`.

@@ -172,6 +172,15 @@ impl<C> Shard<C> {
         None
     }
 
+    /// Adds the number of open tasks of each executor.
+    pub(super) fn count_executors(&self, counts: &mut BTreeMap<NodeId, u64>) {
+        for slot in self.open.values() {
+            if let Slot::Open { task, .. } = slot {
+                *counts.entry(task.executor).or_default() += 1;
+            }
+        }
+    }
+
     pub(super) fn claim(
         &mut self,
         node: NodeId,

@@ -47,6 +47,8 @@ pub async fn closed_store_refuses(store: &Arc<dyn Store>) {
     refused(store.record(&record.key, CREATED).await);
     refused(store.records("session", None, CREATED).await);
     refused(store.join(NODE_A).await);
+    refused(store.publish_address(NODE_A, "here").await);
+    refused(store.nodes().await);
 }
 
 fn refused<T: std::fmt::Debug>(reply: Result<T, StoreError>) {

@@ -164,6 +164,8 @@ macro_rules! store_laws {
                 task_taken_over_belongs_to_its_new_executor
                 removed_task_is_not_offered
                 of_many_nodes_one_is_offered_an_orphan
+                joined_nodes_are_listed_with_their_load
+                address_is_kept_when_a_node_joins_again
             }
             store_events {
                 other_nodes_receive_a_change

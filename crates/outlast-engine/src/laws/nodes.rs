@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::id::{NodeId, TaskId};
 use crate::laws::fixtures::*;
-use crate::store::{Store, StoreEvents};
+use crate::store::{NodeState, NodeStatus, Store, StoreEvents};
 
 /// A task of a joined node is not offered, not even to that node.
 pub async fn tasks_of_a_joined_node_are_not_offered(store: &Arc<dyn Store>) {
@@ -131,6 +131,44 @@ pub async fn of_many_nodes_one_is_offered_an_orphan(store: &Arc<dyn Store>) {
     all.sort();
     orphans.sort();
     assert_eq!(all, orphans);
+}
+
+/// Joined nodes are listed in the order of their ids, with the open tasks that they execute.
+pub async fn joined_nodes_are_listed_with_their_load(store: &Arc<dyn Store>) {
+    assert_eq!(listed(store).await, []);
+    let _feeds = joined(store, [NODE_B, NODE_A, NODE_C]).await;
+    let given = stored(store, task_at(1, NODE_A)).await;
+    stored(store, task_at(2, NODE_A)).await;
+    ended(store, &given, result("1")).await;
+    stored(store, task_at(3, NodeId(77))).await;
+    left(store, NODE_C).await;
+    let nodes = listed(store).await;
+    let load: Vec<_> = nodes.iter().map(|of| (of.node, of.open_tasks)).collect();
+    assert_eq!(load, [(NODE_A, 1), (NODE_B, 0)]);
+    for node in nodes {
+        assert_eq!((node.epoch, node.address), (1, None));
+        assert_eq!(node.state, NodeState::Joined);
+    }
+}
+
+/// A node that joins again has the next epoch and its last published address.
+pub async fn address_is_kept_when_a_node_joins_again(store: &Arc<dyn Store>) {
+    let _feeds = joined(store, [NODE_A, NODE_B]).await;
+    for address in ["http://127.0.0.1:1", "http://127.0.0.1:2"] {
+        let published = store.publish_address(NODE_A, address).await;
+        published.expect("the store is open");
+    }
+    let _feeds = joined(store, [NODE_A]).await;
+    let addresses = listed(store).await.into_iter();
+    let addresses: Vec<_> = addresses.map(|node| (node.epoch, node.address)).collect();
+    assert_eq!(
+        addresses,
+        [(2, Some("http://127.0.0.1:2".into())), (1, None)]
+    );
+}
+
+async fn listed(store: &Arc<dyn Store>) -> Vec<NodeStatus> {
+    store.nodes().await.expect("the store is open")
 }
 
 /// Joins nodes. A node whose events are dropped may be treated as gone.

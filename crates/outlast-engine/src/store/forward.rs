@@ -155,6 +155,15 @@ macro_rules! forward_store {
     (@leave $($how:tt)+) => {
         $crate::forward_store!(@call leave['a](node: $crate::NodeId,) -> (); $($how)+);
     };
+    (@publish_address $($how:tt)+) => {
+        $crate::forward_store!(@call publish_address['a, 'b](
+            node: $crate::NodeId,
+            address: &'b str,
+        ) -> (); $($how)+);
+    };
+    (@nodes $($how:tt)+) => {
+        $crate::forward_store!(@call nodes['a]() -> Vec<$crate::store::NodeStatus>; $($how)+);
+    };
     (@close $($how:tt)+) => {
         $crate::forward_store!(@call close['a]() -> (); $($how)+);
     };

@@ -10,6 +10,7 @@ mod filter;
 #[doc(hidden)]
 pub mod forward;
 mod future;
+mod node_status;
 mod opening;
 mod record;
 mod snapshot;
@@ -29,6 +30,7 @@ pub use committed::Committed;
 pub use error::{Reason, StoreError};
 pub use filter::{Filter, Status, Statuses};
 pub use future::StoreFuture;
+pub use node_status::{NodeState, NodeStatus};
 pub use opening::OpeningStore;
 pub use record::{Record, RecordKey, RecordSwap, RecordWrite};
 pub use snapshot::{Page, Position, Snapshot, TaskSummary, Usage};
@@ -126,6 +128,14 @@ pub trait Store: Send + Sync + 'static {
 
     /// Removes `node`. Its open tasks can be claimed.
     async fn leave(&self, node: NodeId) -> Result<(), StoreError>;
+
+    /// Publishes the address of a joined node, for [`nodes`](Self::nodes). It replaces the one before,
+    /// and is kept when the node joins again.
+    async fn publish_address(&self, node: NodeId, address: &str) -> Result<(), StoreError>;
+
+    /// The nodes that are joined, and those that were lost in the last hour, in the order of their
+    /// ids.
+    async fn nodes(&self) -> Result<Vec<NodeStatus>, StoreError>;
 
     /// Whether the store can be written now, and changes of that.
     fn health(&self) -> watch::Receiver<Health>;

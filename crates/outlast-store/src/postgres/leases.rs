@@ -28,6 +28,8 @@ pub(super) struct Leases {
     /// The id of this store.
     writer: i64,
     joined: Mutex<HashMap<NodeId, Joined>>,
+    /// What the nodes published, for a node that joins again after its row was deleted.
+    addresses: Mutex<HashMap<NodeId, Arc<str>>>,
     /// The number of the last change that was read. Locked while changes are read.
     pub(super) cursor: tokio::sync::Mutex<i64>,
     /// Notified when there may be changes to read.
@@ -58,6 +60,7 @@ impl Leases {
             schema,
             writer,
             joined: Mutex::default(),
+            addresses: Mutex::default(),
             cursor: tokio::sync::Mutex::new(0),
             wake,
             announce,
@@ -68,13 +71,16 @@ impl Leases {
     pub(super) async fn join(&self, node: NodeId) -> Result<StoreEvents, StoreError> {
         let mut cursor = self.cursor.lock().await;
         let sql = format!(
-            "SELECT epoch, last FROM {}.join_node($1, $2, $3)",
+            "SELECT epoch, last FROM {}.join_node($1, $2, $3, $4)",
             self.schema
         );
         let number = node.0.cast_signed();
-        let parameters: [Parameter<'_>; 3] = [
+        let address = self.addresses.lock().get(&node).cloned();
+        let address = address.as_deref();
+        let parameters: [Parameter<'_>; 4] = [
             (&number, Type::INT8),
             (&self.writer, Type::INT8),
+            (&address, Type::TEXT),
             (&LEASE_MS, Type::INT8),
         ];
         let begun = Instant::now();
@@ -104,11 +110,28 @@ impl Leases {
 
     pub(super) async fn leave(&self, node: NodeId) -> Result<(), StoreError> {
         self.joined.lock().remove(&node);
+        self.addresses.lock().remove(&node);
         let sql = format!("SELECT {}.leave_node($1)", self.schema);
         let number = node.0.cast_signed();
         self.link.query(&sql, &[(&number, Type::INT8)]).await?;
         self.wake.notify_one();
         self.announce.notify_one();
+        Ok(())
+    }
+
+    pub(super) async fn publish_address(
+        &self,
+        node: NodeId,
+        address: &str,
+    ) -> Result<(), StoreError> {
+        self.addresses.lock().insert(node, address.into());
+        let sql = format!(
+            "UPDATE {}.nodes SET address = $2 WHERE node = $1",
+            self.schema
+        );
+        let number = node.0.cast_signed();
+        let parameters: [Parameter<'_>; 2] = [(&number, Type::INT8), (&address, Type::TEXT)];
+        self.link.query(&sql, &parameters).await?;
         Ok(())
     }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use outlast_engine::store::{
-    DueTasks, Filter, Page, Position, Record, RecordKey, Snapshot, Status, Usage,
+    DueTasks, Filter, NodeStatus, Page, Position, Record, RecordKey, Snapshot, Status, Usage,
 };
 use outlast_engine::{Committed, Owner, Scope, StoreError, Task, TaskId};
 use outlast_wire::{Raw, Timestamp};
@@ -199,6 +199,17 @@ impl Reader {
         let next: Option<i64> = next.first().and_then(|row| row.get("due"));
         tasks.next = next.map(|due| Timestamp(due.cast_unsigned()));
         Ok(tasks)
+    }
+
+    pub(super) async fn nodes(&self) -> Result<Vec<NodeStatus>, StoreError> {
+        let sql = format!(
+            "SELECT node, epoch, state, address, open_tasks,
+                 (1000 * extract(epoch FROM expires - clock_timestamp()))::bigint AS lease
+             FROM {}.node_overview ORDER BY node",
+            self.schema
+        );
+        let rows = self.link.query(&sql, &[]).await?;
+        rows.iter().map(row::node).collect()
     }
 
     pub(super) async fn usage(&self, owner: &Owner) -> Result<Usage, StoreError> {

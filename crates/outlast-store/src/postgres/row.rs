@@ -1,8 +1,9 @@
 //! Converts a row of `tasks` to a task.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use outlast_engine::store::{Reason, Record, RecordKey};
+use outlast_engine::store::{NodeState, NodeStatus, Reason, Record, RecordKey};
 use outlast_engine::task::{Fields, InputHistory, ResumeState, State};
 use outlast_engine::{
     Attempt, Committed, InputKinds, NodeId, Origin, Revision, StoreError, Task, TaskId,
@@ -98,6 +99,29 @@ pub(super) fn record(row: &Row) -> Result<Record, StoreError> {
         owner: owner.transpose().map_err(|_| cells.invalid("owner"))?,
         expires: expires.map(|at| Timestamp(at.cast_unsigned())),
         bytes: cells.get::<&[u8]>("bytes")?.into(),
+    })
+}
+
+/// The node in a row of `node_overview`.
+pub(super) fn node(row: &Row) -> Result<NodeStatus, StoreError> {
+    let cells = Cells(row);
+    let state = match cells.get("state")? {
+        "joined" => NodeState::Joined,
+        "lapsed" => NodeState::Lapsed,
+        "lost" => NodeState::Lost,
+        _ => return Err(cells.invalid("state")),
+    };
+    let lease = u64::try_from(cells.number("lease")?).ok();
+    let address: Option<&str> = cells.get("address")?;
+    Ok(NodeStatus {
+        node: NodeId(cells.number("node")?.cast_unsigned()),
+        epoch: cells.number("epoch")?.cast_unsigned(),
+        state,
+        address: address.map(Arc::from),
+        lease: lease
+            .filter(|_| state == NodeState::Joined)
+            .map(Duration::from_millis),
+        open_tasks: cells.number("open_tasks")?.cast_unsigned(),
     })
 }
 

@@ -5,8 +5,8 @@ use std::sync::atomic::AtomicBool;
 
 use async_trait::async_trait;
 use outlast_engine::store::{
-    DueTasks, Filter, Health, Insert, InsertResult, Page, Position, Record, RecordKey, RecordSwap,
-    RecordWrite, Replace, Snapshot, StoreEvents, StoreFuture, Usage,
+    DueTasks, Filter, Health, Insert, InsertResult, NodeStatus, Page, Position, Record, RecordKey,
+    RecordSwap, RecordWrite, Replace, Snapshot, StoreEvents, StoreFuture, Usage,
 };
 use outlast_engine::{
     Committed, NodeId, Owner, Revision, Scope, Store, StoreError, Task, TaskId, random,
@@ -237,6 +237,16 @@ impl Store for Postgres {
             return Ok(());
         }
         self.leases.leave(node).await
+    }
+
+    async fn publish_address(&self, node: NodeId, address: &str) -> Result<(), StoreError> {
+        self.usable()?;
+        self.leases.publish_address(node, address).await
+    }
+
+    async fn nodes(&self) -> Result<Vec<NodeStatus>, StoreError> {
+        self.usable()?;
+        self.reader.nodes().await
     }
 
     fn health(&self) -> watch::Receiver<Health> {

@@ -7,8 +7,8 @@ use std::thread::JoinHandle;
 use async_trait::async_trait;
 use outlast_engine::index::Index;
 use outlast_engine::store::{
-    DueTasks, Filter, Health, Insert, InsertResult, Page, Position, Reason, Record, RecordKey,
-    RecordSwap, RecordWrite, Replace, Snapshot, StoreEvents, StoreFuture, Usage,
+    DueTasks, Filter, Health, Insert, InsertResult, NodeStatus, Page, Position, Reason, Record,
+    RecordKey, RecordSwap, RecordWrite, Replace, Snapshot, StoreEvents, StoreFuture, Usage,
 };
 use outlast_engine::{
     Committed, Ending, NodeId, Owner, Revision, Scope, Store, StoreError, Task, TaskId,
@@ -256,6 +256,17 @@ impl Store for Sqlite {
     async fn leave(&self, node: NodeId) -> Result<(), StoreError> {
         self.shared.index.leave(node);
         Ok(())
+    }
+
+    async fn publish_address(&self, node: NodeId, address: &str) -> Result<(), StoreError> {
+        self.usable()?;
+        self.shared.index.publish_address(node, address);
+        Ok(())
+    }
+
+    async fn nodes(&self) -> Result<Vec<NodeStatus>, StoreError> {
+        self.usable()?;
+        Ok(self.shared.index.nodes())
     }
 
     fn health(&self) -> watch::Receiver<Health> {

@@ -67,6 +67,8 @@ CREATE TABLE nodes (
     epoch BIGINT NOT NULL,
     -- The store that the node uses, and its notification channel.
     writer BIGINT NOT NULL,
+    -- Where other nodes reach it, if it published that.
+    address TEXT,
     joined TIMESTAMPTZ NOT NULL,
     expires TIMESTAMPTZ NOT NULL,
     -- Other nodes may claim its tasks, and it must join again.
@@ -285,16 +287,18 @@ BEGIN
 END $$;
 
 -- Joins a node, under a new epoch if it had joined before. Returns the epoch and the last change.
-CREATE FUNCTION join_node(this_node BIGINT, this_writer BIGINT, lease_ms BIGINT, OUT epoch BIGINT, OUT last BIGINT)
+CREATE FUNCTION join_node(
+    this_node BIGINT, this_writer BIGINT, this_address TEXT, lease_ms BIGINT, OUT epoch BIGINT, OUT last BIGINT
+)
 LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
 BEGIN
     PERFORM lock_writes();
     last := coalesce(pg_sequence_last_value(pg_get_serial_sequence('changes', 'seq')::regclass), 0);
-    INSERT INTO nodes AS n (node, epoch, writer, joined, expires, seen)
-        VALUES (this_node, 1, this_writer, clock_timestamp(),
+    INSERT INTO nodes AS n (node, epoch, writer, address, joined, expires, seen)
+        VALUES (this_node, 1, this_writer, this_address, clock_timestamp(),
             clock_timestamp() + lease_ms * INTERVAL '1 millisecond', last)
         ON CONFLICT (node) DO UPDATE SET epoch = n.epoch + 1, writer = excluded.writer,
-            joined = excluded.joined, expires = excluded.expires, seen = excluded.seen, lost = false
+            address = coalesce(excluded.address, n.address), joined = excluded.joined, expires = excluded.expires, seen = excluded.seen, lost = false
         RETURNING n.epoch INTO epoch;
 END $$;
 
@@ -385,6 +389,7 @@ SELECT
     node,
     epoch,
     CASE WHEN lost THEN 'lost' WHEN expires < clock_timestamp() THEN 'lapsed' ELSE 'joined' END AS state,
+    address,
     joined,
     expires,
     (SELECT count(*) FROM tasks WHERE tasks.node = nodes.node) AS open_tasks
