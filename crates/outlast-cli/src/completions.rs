@@ -11,10 +11,10 @@ use std::ffi::OsStr;
 use clap::CommandFactory;
 use clap_complete::engine::CompletionCandidate;
 use clap_complete::env::{CompleteEnv, Shells};
-use outlast::engine::Scope;
-use outlast::engine::store::Filter;
 use outlast::store::StoreUrl;
-use outlast::store::sqlite::SqliteReader;
+use outlast::task::Scope;
+use outlast_engine::store::Filter;
+use outlast_store::sqlite::SqliteReader;
 
 use crate::args::{Args, Completions};
 use crate::dirs;

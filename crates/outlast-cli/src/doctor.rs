@@ -306,7 +306,7 @@ const OTHER_ERA_TIMEOUT: Duration = Duration::from_secs(10);
 #[cfg(test)]
 mod tests {
     use super::*;
-    use outlast::wire::{Raw, v1::ServerTasks};
+    use outlast::wire::{Raw, ServerTasks};
 
     fn tool(name: &str, task_support: TaskSupport, raw: &Value) -> ToolInfo {
         ToolInfo {

@@ -4,9 +4,9 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use outlast::client::{self, CallError, CancelError, OutcomeError};
-use outlast::engine::StoreError;
-use outlast::engine::engine::EngineError;
+use outlast::engine::EngineError;
 use outlast::store::OpenError;
+use outlast::store::StoreError;
 use outlast::transport::link::TransportError;
 
 use crate::connect_error::ConnectError;
@@ -48,7 +48,7 @@ pub(crate) enum Failure {
     #[error("{}", not_opened(.0))]
     Open(#[from] OpenError),
     #[error("{0}")]
-    Backup(#[from] outlast::store::sqlite::BackupError),
+    Backup(#[from] outlast_store::sqlite::BackupError),
     #[error("{0}\n  next: check the disk and the file, then try again")]
     Store(#[from] StoreError),
     #[error("{0}")]

@@ -9,8 +9,8 @@ use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::PathBuf;
 
-use outlast::store::private_file;
 use outlast::transport::http_client::{HttpSession, SavedSession};
+use outlast_store::private_file;
 use serde::{Deserialize, Serialize};
 
 use crate::dirs;

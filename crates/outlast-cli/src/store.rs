@@ -1,7 +1,8 @@
 //! `outlast store`: copies a store.
 
 use outlast::store::StoreUrl;
-use outlast::store::sqlite::{self, BackupError, Existing};
+use outlast_store::sqlite;
+use outlast_store::sqlite::{BackupError, Existing};
 
 use crate::args::{Backup, Store, StoreCommand};
 use crate::dirs;

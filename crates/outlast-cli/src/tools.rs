@@ -3,7 +3,7 @@
 use indexmap::IndexMap;
 use outlast::TaskSupport;
 use outlast::client::ToolInfo;
-use outlast::wire::object;
+use outlast_wire::object;
 use serde::Deserialize;
 use serde_json::Value;
 

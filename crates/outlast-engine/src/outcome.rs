@@ -128,6 +128,15 @@ impl Outcome {
         }
     }
 
+    /// The first text of the result, or the message of the error; `None` if there is no text.
+    pub fn text(&self) -> Option<String> {
+        match self {
+            Self::Result(body) | Self::ToolError(body, _) => tool::first_text(body.borrow()),
+            Self::Error(_, _, message) => message.as_deref().map(str::to_owned),
+            Self::Cancelled => None,
+        }
+    }
+
     /// The status message of the outcome, if it has one.
     pub fn message(&self) -> StatusMessage {
         match self {

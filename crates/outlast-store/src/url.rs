@@ -1,14 +1,17 @@
 //! The text that names a store: `memory:`, `sqlite:PATH`, `postgres://…`, or a path.
 
+#[cfg(feature = "sqlite")]
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::sync::Arc;
 
 use outlast_engine::{MemoryStore, Store};
 
+use crate::open_error::OpenError;
 #[cfg(feature = "postgres")]
 use crate::postgres::{Postgres, PostgresUrl};
-use crate::sqlite::{OpenError, Sqlite, SqliteOptions};
+#[cfg(feature = "sqlite")]
+use crate::sqlite::{Sqlite, SqliteOptions};
 
 /// The store to open.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,6 +19,7 @@ pub enum StoreUrl {
     /// Tasks are lost at the end of the process.
     Memory,
     /// Tasks are stored in this file.
+    #[cfg(feature = "sqlite")]
     Sqlite(PathBuf),
     /// Tasks are stored in this database, which several processes can use.
     #[cfg(feature = "postgres")]
@@ -31,9 +35,14 @@ pub enum StoreUrlError {
     NoPath(String),
     /// The program was built without this kind of store.
     #[error(
-        "this program was built without `{0}` stores; build it with the feature `postgres`, or use `sqlite:PATH`"
+        "this program was built without {scheme} stores; build it with the feature `{feature}`"
     )]
-    NotBuilt(String),
+    NotBuilt {
+        /// The kind of store.
+        scheme: String,
+        /// The feature that adds it.
+        feature: &'static str,
+    },
     /// The URL has no authority part.
     #[error("`{0}` is not a PostgreSQL URL; write `postgres://USER@HOST/DATABASE`")]
     NoAuthority(String),
@@ -74,10 +83,26 @@ fn postgres(scheme: &str, rest: &str) -> Result<StoreUrl, StoreUrlError> {
 
 #[cfg(not(feature = "postgres"))]
 fn postgres(scheme: &str, _: &str) -> Result<StoreUrl, StoreUrlError> {
-    Err(StoreUrlError::NotBuilt(scheme.to_owned()))
+    Err(StoreUrlError::NotBuilt {
+        scheme: scheme.to_owned(),
+        feature: "postgres",
+    })
+}
+
+/// Opens the store that `url` names: `memory:`, `sqlite:PATH`, `postgres://…`, or a path.
+/// [`open_store`] takes options for a file.
+pub async fn open(url: &str) -> Result<Arc<dyn Store>, OpenError> {
+    Ok(match url.parse()? {
+        StoreUrl::Memory => Arc::new(MemoryStore::new()),
+        #[cfg(feature = "sqlite")]
+        StoreUrl::Sqlite(path) => Arc::new(Sqlite::open(&path, SqliteOptions::default()).await?),
+        #[cfg(feature = "postgres")]
+        StoreUrl::Postgres(url) => Arc::new(Postgres::open(&url).await?),
+    })
 }
 
 /// Opens the store at `url`. The options apply to a store with a file.
+#[cfg(feature = "sqlite")]
 pub async fn open_store(
     url: &StoreUrl,
     options: SqliteOptions,
@@ -105,11 +130,17 @@ fn file(path: &str, text: &str) -> Result<StoreUrl, StoreUrlError> {
     match path {
         // SQLite's name for a database without a file.
         "" | ":memory:" => Err(StoreUrlError::NoPath(text.to_owned())),
+        #[cfg(feature = "sqlite")]
         path => Ok(StoreUrl::Sqlite(PathBuf::from(path))),
+        #[cfg(not(feature = "sqlite"))]
+        _ => Err(StoreUrlError::NotBuilt {
+            scheme: "SQLite".into(),
+            feature: "sqlite",
+        }),
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "sqlite"))]
 mod tests {
     use super::*;
 
@@ -134,7 +165,7 @@ mod tests {
             #[cfg(not(feature = "postgres"))]
             (
                 "postgres://localhost/tasks",
-                "built without `postgres` stores",
+                "built without postgres stores",
             ),
             #[cfg(feature = "postgres")]
             ("postgres:tasks", "not a PostgreSQL URL"),

@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use outlast::client::{
     Client, ClientHandler, ClientOptions, ServerInputRequest, Target, accept, decline,
 };
-use outlast::engine::{InputKind, InputKinds, InputResponse, Outcome};
+use outlast::task::{InputKind, InputKinds, InputResponse, Outcome};
 use outlast::transport::http_client::HttpClientOptions;
 use outlast::wire::Raw;
 use serde_json::{Map, Value, json};

@@ -10,7 +10,7 @@ use std::sync::{Mutex, PoisonError};
 use async_trait::async_trait;
 use outlast::prelude::*;
 use outlast::server::{IncomingRequest, Middleware, Next, Reply};
-use outlast::wire::{Raw, codes, tool, v1};
+use outlast::wire::{Raw, codes};
 use serde_json::{Value, json};
 
 /// How often each method was called.
@@ -24,13 +24,13 @@ impl Middleware for Counting {
         match method.as_str() {
             // Answered here: the server does not get it.
             "acme/counts" => return self.response(),
-            v1::method::CANCEL => eprintln!("{} cancels a task", request.owner),
+            "tasks/cancel" => eprintln!("{} cancels a task", request.owner),
             _ => {}
         }
         self.count(&method);
         let reply = next.run(request).await;
         match (method.as_str(), reply) {
-            (tool::LIST, Reply::Result(list)) => described(&list).unwrap_or(Reply::Result(list)),
+            ("tools/list", Reply::Result(list)) => described(&list).unwrap_or(Reply::Result(list)),
             (_, reply) => reply,
         }
     }

@@ -10,10 +10,10 @@ use std::sync::Arc;
 
 use accept_all::{AcceptAll, SAMPLED};
 use outlast::client::{Client, ClientOptions, ReceiverOptions, Target};
-use outlast::engine::Outcome;
+use outlast::task::Outcome;
 use outlast::transport::child::ChildOptions;
 use outlast::transport::http_client::HttpClientOptions;
-use outlast::wire::{Raw, Status, tool};
+use outlast::wire::{Raw, Status};
 use serde_json::{Value, json};
 
 type Failure = Box<dyn std::error::Error>;
@@ -84,10 +84,11 @@ async fn follow(client: &Client, name: &str, arguments: Value, says: &str) -> Re
     });
     let settled = call.outcome().await;
     showing.abort();
-    let Outcome::Result(body) = settled? else {
+    let outcome = settled?;
+    let Outcome::Result(body) = &outcome else {
         return Err(format!("{name} has no result").into());
     };
-    let text = tool::first_text(body.borrow()).unwrap_or_default();
+    let text = outcome.text().unwrap_or_default();
     println!("  {}", text.lines().next().unwrap_or_default());
     if body.as_str().contains(says) {
         Ok(())

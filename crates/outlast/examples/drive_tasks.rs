@@ -12,10 +12,10 @@ use std::time::Duration;
 
 use accept_all::{AcceptAll, SAMPLED};
 use outlast::client::{Client, ClientOptions, Execution, ReceiverOptions, Target, TaskPreference};
-use outlast::engine::Outcome;
+use outlast::task::Outcome;
 use outlast::transport::child::ChildOptions;
 use outlast::transport::http_client::HttpClientOptions;
-use outlast::wire::{Raw, tool};
+use outlast::wire::Raw;
 
 type Failure = Box<dyn std::error::Error>;
 
@@ -142,8 +142,8 @@ async fn says(call: Execution, expected: &str) -> Result<(), Failure> {
     let settled = call.outcome().await;
     showing.abort();
     match settled? {
-        Outcome::Result(body) => {
-            let text = tool::first_text(body.borrow()).unwrap_or_default();
+        outcome @ Outcome::Result(_) => {
+            let text = outcome.text().unwrap_or_default();
             println!("  {text}");
             if text.contains(expected) {
                 Ok(())

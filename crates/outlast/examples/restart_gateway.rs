@@ -17,9 +17,9 @@ use outlast::client::{
     Client, ClientHandler, ClientOptions, Era, Execution, ServerInputRequest, Target,
     TaskPreference, accept,
 };
-use outlast::engine::{InputKind, InputKinds, InputResponse, Outcome};
+use outlast::task::{InputKind, InputKinds, InputResponse, Outcome};
 use outlast::transport::http_client::HttpClientOptions;
-use outlast::wire::{Raw, tool};
+use outlast::wire::Raw;
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -227,8 +227,8 @@ async fn call(client: &Client, tool: &str) -> Result<Execution, Failure> {
 
 async fn says(call: Execution, expected: &str) -> Result<(), Failure> {
     match call.outcome().await? {
-        Outcome::Result(result)
-            if tool::first_text(result.borrow()).is_some_and(|text| text.contains(expected)) =>
+        outcome @ Outcome::Result(_)
+            if outcome.text().is_some_and(|text| text.contains(expected)) =>
         {
             Ok(())
         }

@@ -82,51 +82,101 @@
 //!
 //! The crate uses no terminal and no home directory: those belong to the command line.
 
+// Parts of one feature can be unused without another.
+#![cfg_attr(
+    not(all(
+        feature = "client",
+        feature = "gateway",
+        feature = "http",
+        feature = "rmcp",
+        feature = "server"
+    )),
+    allow(dead_code, unused_imports, unreachable_pub)
+)]
+
+#[cfg(any(feature = "client", feature = "server"))]
 mod annotations;
+#[cfg(feature = "server")]
 mod broadcaster;
+#[cfg(feature = "client")]
 pub mod client;
+#[cfg(feature = "server")]
 mod completion;
+#[cfg(feature = "server")]
 pub mod content;
+#[cfg(feature = "server")]
 pub mod detached;
+pub mod engine;
+#[cfg(any(feature = "client", feature = "server"))]
+mod engine_errors;
+#[cfg(feature = "gateway")]
 pub mod gateway;
+#[cfg(any(feature = "client", feature = "server"))]
 mod input_check;
+#[cfg(feature = "server")]
 mod local_server;
+#[cfg(any(feature = "client", feature = "server"))]
 mod log_limit;
+#[cfg(feature = "server")]
 mod outlast;
 pub mod prelude;
+#[cfg(feature = "server")]
 pub mod prompts;
+#[cfg(feature = "server")]
 pub mod resources;
 #[cfg(feature = "rmcp")]
 pub mod rmcp;
+#[cfg(feature = "server")]
 mod running_server;
+#[cfg(any(feature = "client", feature = "server"))]
 mod schema;
+#[cfg(feature = "server")]
 pub mod server;
+#[cfg(feature = "server")]
 mod server_builder;
+#[cfg(feature = "server")]
 mod server_error;
+#[cfg(any(feature = "client", feature = "server"))]
 mod sleep;
+pub mod store;
+pub mod task;
+#[cfg(feature = "server")]
 pub mod tools;
+#[cfg(any(feature = "client", feature = "server"))]
 pub mod transport;
+pub mod wire;
 
-pub use outlast_engine as engine;
-pub use outlast_store as store;
-pub use outlast_wire as wire;
-
+#[cfg(feature = "server")]
 pub use completion::CompletionInput;
+#[cfg(feature = "server")]
 pub use local_server::LocalServer;
+#[cfg(feature = "gateway")]
 pub use outlast::{Outlast, OutlastBuilder};
 pub use outlast_wire::log::Level;
 pub use outlast_wire::v1::TaskSupport;
-pub use running_server::{RunningServer, Server, ServerHandle};
+#[cfg(all(feature = "http", feature = "server"))]
+pub use running_server::ServerHandle;
+#[cfg(feature = "server")]
+pub use running_server::{RunningServer, Server};
 #[cfg(feature = "schemars")]
 pub use schemars;
+#[cfg(feature = "server")]
 pub use server_builder::ServerBuilder;
+#[cfg(feature = "server")]
 pub use server_error::ServerError;
-#[cfg(feature = "schemars")]
+#[cfg(all(feature = "schemars", feature = "server"))]
 pub use tools::Json;
+#[cfg(feature = "server")]
 pub use tools::{Tool, ToolContext, Tools, current, text};
 
 /// The Rust code of the documents: `cargo test --doc` compiles it.
-#[cfg(all(doctest, feature = "rmcp", feature = "schemars"))]
+#[cfg(all(
+    doctest,
+    feature = "gateway",
+    feature = "rmcp",
+    feature = "schemars",
+    feature = "sqlite"
+))]
 mod documents {
     #[doc = include_str!("../../../docs/generations.md")]
     struct Generations;

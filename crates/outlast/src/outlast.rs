@@ -1,12 +1,14 @@
 //! What the servers of a process share: the store, the policy and the middleware.
 
 use std::sync::Arc;
+#[cfg(feature = "gateway")]
 use std::time::Duration;
 
 use outlast_engine::engine::EngineBuilder;
 use outlast_engine::{Clock, Engine, MemoryStore, Policy, Store};
 
 use crate::server::Middleware;
+#[cfg(feature = "gateway")]
 use crate::transport::child_registry::ChildRegistry;
 
 /// The store and the policy of a gateway. A [`Server`](crate::Server) has its own builder.
@@ -16,8 +18,10 @@ pub struct Outlast {
     pub(crate) policy: Policy,
     pub(crate) middleware: Vec<Arc<dyn Middleware>>,
     /// Records child processes.
+    #[cfg(feature = "gateway")]
     pub(crate) children: Option<ChildRegistry>,
     /// How long recovered tasks wait for an upstream that is added later.
+    #[cfg(feature = "gateway")]
     pub(crate) late_upstreams: Option<Duration>,
     clock: Option<Arc<dyn Clock>>,
 }
@@ -28,7 +32,9 @@ pub struct OutlastBuilder {
     store: Option<Arc<dyn Store>>,
     policy: Policy,
     middleware: Vec<Arc<dyn Middleware>>,
+    #[cfg(feature = "gateway")]
     children: Option<ChildRegistry>,
+    #[cfg(feature = "gateway")]
     late_upstreams: Option<Duration>,
     clock: Option<Arc<dyn Clock>>,
 }
@@ -43,16 +49,17 @@ impl Outlast {
     /// processes of the previous run. While another process has the store open, that process may
     /// use them.
     pub(crate) fn engine(&self) -> EngineBuilder {
-        let children = self.children.clone();
-        let end_orphans = async move {
-            match children {
-                Some(children) => children.end_orphans().await,
-                None => Ok(()),
-            }
+        let builder = Engine::builder(self.store.clone()).policy(self.policy.clone());
+        #[cfg(feature = "gateway")]
+        let builder = {
+            let children = self.children.clone();
+            builder.before_recovery(async move {
+                match children {
+                    Some(children) => children.end_orphans().await,
+                    None => Ok(()),
+                }
+            })
         };
-        let builder = Engine::builder(self.store.clone())
-            .policy(self.policy.clone())
-            .before_recovery(end_orphans);
         match &self.clock {
             Some(clock) => builder.clock(clock.clone()),
             None => builder,
@@ -81,6 +88,7 @@ impl OutlastBuilder {
 
     /// Records the processes of upstreams in a folder. After a crash the next run ends them before
     /// it runs anything again.
+    #[cfg(feature = "gateway")]
     pub fn children(mut self, registry: Option<ChildRegistry>) -> Self {
         self.children = registry;
         self
@@ -89,6 +97,7 @@ impl OutlastBuilder {
     /// Makes recovered tasks of a gateway wait up to `limit` until their upstream is added
     /// ([`UpstreamEndpoints::add`](crate::gateway::UpstreamEndpoints::add)). Without it, their outcome
     /// is unknown.
+    #[cfg(feature = "gateway")]
     pub fn late_upstreams(mut self, limit: Duration) -> Self {
         self.late_upstreams = Some(limit);
         self
@@ -105,7 +114,9 @@ impl OutlastBuilder {
             store: self.store.unwrap_or_else(|| Arc::new(MemoryStore::new())),
             policy: self.policy,
             middleware: self.middleware,
+            #[cfg(feature = "gateway")]
             children: self.children,
+            #[cfg(feature = "gateway")]
             late_upstreams: self.late_upstreams,
             clock: self.clock,
         }

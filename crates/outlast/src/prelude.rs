@@ -1,7 +1,11 @@
 //! What most servers and clients need: `use outlast::prelude::*`.
 
+pub use crate::TaskSupport;
+#[cfg(feature = "client")]
 pub use crate::client::{Client, ClientOptions, Target};
-#[cfg(feature = "schemars")]
+#[cfg(all(feature = "schemars", feature = "server"))]
 pub use crate::tools::Json;
+#[cfg(feature = "server")]
 pub use crate::tools::{Hints, Tool, ToolContext, ToolFailure, ToolResult, text};
-pub use crate::{Server, ServerError, TaskSupport};
+#[cfg(feature = "server")]
+pub use crate::{Server, ServerError};

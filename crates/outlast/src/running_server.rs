@@ -1,5 +1,6 @@
 //! A configured server, a started one, and one that listens.
 
+#[cfg(feature = "http")]
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,6 +12,7 @@ use crate::ServerError;
 use crate::detached::{Completion, CompletionError, CompletionHandle};
 use crate::outlast::Outlast;
 use crate::server::{Backend, McpServer};
+#[cfg(feature = "http")]
 use crate::transport::http::{
     self, CallbackRoute, CallbackService, Fallback, HttpOptions, HttpServer, HttpService,
 };
@@ -24,8 +26,10 @@ pub struct Server {
     pub(crate) runner: Arc<dyn Runner>,
     /// The name of the backend's runner.
     pub(crate) runner_name: Arc<str>,
+    #[cfg(feature = "http")]
     pub(crate) http: HttpOptions,
     /// The path of the callbacks of detached tasks, if its listener serves them.
+    #[cfg(feature = "http")]
     pub(crate) callback_path: Option<Arc<str>>,
     /// Whether it has tasks, if that does not depend on its tools.
     pub(crate) tasks: Option<bool>,
@@ -37,10 +41,12 @@ pub struct RunningServer {
     mcp: Arc<McpServer>,
     engine: Engine,
     store: Arc<dyn Store>,
+    #[cfg(feature = "http")]
     http: HttpOptions,
 }
 
 /// A server that listens for HTTP.
+#[cfg(feature = "http")]
 pub struct ServerHandle {
     listener: HttpServer,
     running: RunningServer,
@@ -57,6 +63,7 @@ impl Server {
     }
 
     /// Serves over HTTP at `address`, such as `127.0.0.1:8040`.
+    #[cfg(feature = "http")]
     pub async fn serve_http(mut self, address: &str) -> Result<ServerHandle, ServerError> {
         let parsed = address.parse();
         self.http.bind = parsed.map_err(|_| ServerError::Address(address.to_owned()))?;
@@ -66,6 +73,7 @@ impl Server {
     /// Serves over HTTP at the address of its [`HttpOptions`]. The listener opens first. Until the
     /// store is open and tasks of a previous run are recovered, requests are answered with −32603
     /// "starting".
+    #[cfg(feature = "http")]
     pub async fn listen(self) -> Result<ServerHandle, ServerError> {
         let callback_path = self.callback_path.clone();
         let (mut running, start) = self.starting();
@@ -115,6 +123,7 @@ impl Server {
             ),
             engine,
             store: self.outlast.store,
+            #[cfg(feature = "http")]
             http: self.http,
         };
         let start = async { start.await.map(drop).map_err(ServerError::from) };
@@ -136,12 +145,14 @@ impl RunningServer {
     /// server.shutdown().await?;
     /// # Ok(()) }
     /// ```
+    #[cfg(feature = "http")]
     pub fn http_service(&self) -> HttpService {
         http::service(self.mcp.clone(), self.http.clone())
     }
 
     /// The endpoint for reports about detached tasks, for a router of your program. A request needs
     /// the handle of its task.
+    #[cfg(feature = "http")]
     pub fn callback_service(&self) -> CallbackService {
         CallbackService::new(self.engine.clone())
     }
@@ -172,6 +183,7 @@ impl RunningServer {
     }
 }
 
+#[cfg(feature = "http")]
 impl ServerHandle {
     /// The address that it listens on.
     pub fn local_addr(&self) -> SocketAddr {

@@ -12,6 +12,7 @@ use crate::resources::Resources;
 use crate::running_server::Server;
 use crate::server::{Backend, Middleware, RUNNER};
 use crate::tools::Tool;
+#[cfg(feature = "http")]
 use crate::transport::http::{Authenticate, HttpOptions};
 
 /// Configures a [`Server`]. `B` is what it serves: tools, prompts and resources of this process, or
@@ -35,8 +36,11 @@ use crate::transport::http::{Authenticate, HttpOptions};
 pub struct ServerBuilder<B = LocalServer> {
     backend: B,
     outlast: OutlastBuilder,
+    #[cfg(feature = "http")]
     http: HttpOptions,
+    #[cfg(feature = "http")]
     authenticate: Option<Arc<dyn Authenticate>>,
+    #[cfg(feature = "http")]
     callback_path: Option<Arc<str>>,
     tasks: Option<bool>,
 }
@@ -54,8 +58,11 @@ impl Server {
         ServerBuilder {
             backend,
             outlast: Outlast::builder(),
+            #[cfg(feature = "http")]
             http: HttpOptions::default(),
+            #[cfg(feature = "http")]
             authenticate: None,
+            #[cfg(feature = "http")]
             callback_path: None,
             tasks: None,
         }
@@ -83,12 +90,14 @@ impl<B: Backend + Runner> ServerBuilder<B> {
 
     /// Finds out who sends an HTTP request and what it may do. Without it, every caller is
     /// admitted, and each session is a separate owner.
+    #[cfg(feature = "http")]
     pub fn authenticate(mut self, authenticate: impl Authenticate) -> Self {
         self.authenticate = Some(Arc::new(authenticate));
         self
     }
 
     /// Sets the options of the HTTP endpoint.
+    #[cfg(feature = "http")]
     pub fn http(mut self, options: HttpOptions) -> Self {
         self.http = options;
         self
@@ -103,6 +112,7 @@ impl<B: Backend + Runner> ServerBuilder<B> {
 
     /// Serves reports about detached tasks at `path` of the listener, such as `/callback`. See
     /// [`detached`](crate::detached).
+    #[cfg(feature = "http")]
     pub fn callbacks(mut self, path: &str) -> Self {
         self.callback_path = Some(path.into());
         self
@@ -117,14 +127,20 @@ impl<B: Backend + Runner> ServerBuilder<B> {
     /// Builds the server. It does nothing until it is started.
     pub fn build(self) -> Server {
         let backend = Arc::new(self.backend);
-        let mut http = self.http;
-        http.authenticate = self.authenticate.or(http.authenticate);
+        #[cfg(feature = "http")]
+        let http = {
+            let mut http = self.http;
+            http.authenticate = self.authenticate.or(http.authenticate);
+            http
+        };
         Server {
             outlast: self.outlast.build(),
             backend: backend.clone(),
             runner: backend,
             runner_name: RUNNER.into(),
+            #[cfg(feature = "http")]
             http,
+            #[cfg(feature = "http")]
             callback_path: self.callback_path,
             tasks: self.tasks,
         }

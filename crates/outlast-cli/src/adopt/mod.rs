@@ -6,7 +6,7 @@ mod rewrite;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use outlast::store::private_file;
+use outlast_store::private_file;
 
 use crate::args::Adopt;
 use crate::exit::Failure;

@@ -3,9 +3,9 @@
 use std::str::FromStr;
 
 use clap::Parser;
-use outlast::engine::Owner;
-use outlast::engine::store::{Filter, Status};
+use outlast::task::Owner;
 use outlast::wire::Timestamp;
+use outlast_engine::store::{Filter, Status};
 
 /// Which tasks to list. All given options must match.
 #[derive(Debug, Parser)]

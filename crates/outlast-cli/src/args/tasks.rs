@@ -2,8 +2,8 @@
 
 use clap::{Parser, Subcommand};
 use clap_complete::engine::ArgValueCompleter;
-use outlast::engine::Owner;
 use outlast::store::StoreUrl;
+use outlast::task::Owner;
 
 use super::gateway::GatewayStore;
 use super::task_filter::TaskFilter;

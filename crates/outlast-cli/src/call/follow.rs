@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use std::time::Duration;
 
 use outlast::client::{Execution, OutcomeError, StatusUpdates};
-use outlast::engine::Outcome;
+use outlast::task::Outcome;
 
 use super::status::StatusLine;
 use crate::interrupts::Interrupts;

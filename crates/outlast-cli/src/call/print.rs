@@ -1,7 +1,7 @@
 //! Prints the outcome of a call and selects the exit code, by the same rules for tasks in a store
 //! and at a server.
 
-use outlast::engine::Outcome;
+use outlast::task::Outcome;
 use outlast::wire::Raw;
 use serde_json::{Value, json};
 
@@ -123,7 +123,7 @@ mod tests {
     #[test]
     fn every_outcome_has_its_exit_code() {
         let result = || Raw::parse(r#"{"content":[]}"#.into()).unwrap();
-        let error = outlast::engine::ErrorCode(-32000);
+        let error = outlast::task::ErrorCode(-32000);
         for (made, expected) in [
             (
                 Outcome::ToolError(result(), None),

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
 use outlast::client::ExecutionStatus;
-use outlast::engine::Outcome;
+use outlast::task::Outcome;
 use outlast::wire::Status;
 
 use crate::terminal::{self, Line, Tone, say};
@@ -361,8 +361,8 @@ const REDRAW_INTERVAL: Duration = Duration::from_millis(120);
 mod tests {
     use super::*;
     use outlast::client::{self, Outage, OutcomeError};
-    use outlast::engine::ErrorCode;
-    use outlast::wire::notice::Progress;
+    use outlast::task::ErrorCode;
+    use outlast::wire::Progress;
     use outlast::wire::{PeerTask, Raw};
 
     fn view(status: Status) -> ExecutionStatus {

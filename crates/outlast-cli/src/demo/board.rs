@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use indicatif::{MultiProgress, ProgressBar};
 use outlast::client::ExecutionStatus;
-use outlast::engine::Outcome;
+use outlast::task::Outcome;
 use outlast::wire::Raw;
-use outlast::wire::tool::first_text;
+use outlast_wire::tool::first_text;
 
 use crate::call::{CallStatus, SHORT_ID_CHARS, bar, spinner_style};
 use crate::terminal::{self, Line, Tone, say};

@@ -8,8 +8,9 @@ use outlast::client::{
     Client, ClientHandler, ClientOptions, Era, Execution, ReferenceStore, ServerInputRequest,
     Target, TaskPreference,
 };
-use outlast::engine::{InputKinds, InputResponse, Store};
 use outlast::server::McpServer;
+use outlast::store::Store;
+use outlast::task::{InputKinds, InputResponse};
 use outlast::wire::Raw;
 use serde_json::{Value, json};
 use tokio::task::JoinSet;

@@ -1,9 +1,11 @@
 //! The tasks that were running when the previous process ended, and how each was recovered.
 
-use outlast::engine::store::{Filter, Snapshot, Status};
-use outlast::engine::{Clock, Engine, Scope, SystemClock, Task};
+use outlast::engine::{Clock, Engine, SystemClock};
+use outlast::store::Snapshot;
 use outlast::store::StoreUrl;
-use outlast::store::sqlite::SqliteReader;
+use outlast::task::{Scope, Task};
+use outlast_engine::store::{Filter, Status};
+use outlast_store::sqlite::SqliteReader;
 
 use super::board::short;
 use crate::exit::Failure;

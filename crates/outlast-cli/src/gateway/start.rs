@@ -12,8 +12,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use outlast::engine::Store;
-use outlast::store::{OpenError, StoreUrl, private_file};
+use outlast::store::Store;
+use outlast::store::{OpenError, StoreUrl};
+use outlast_store::private_file;
 
 use super::control::{self, FirstLine, Kind, Reply, Status};
 use super::socket;

@@ -8,8 +8,8 @@ use outlast::client::{Era, Target};
 use outlast::server::{self, Backend, BackendDescription, ClientHandle, PreparedCall};
 use outlast::transport::duplex;
 use outlast::transport::link::{Link, TransportError};
+use outlast::wire::ErrorObject;
 use outlast::wire::Raw;
-use outlast::wire::envelope::ErrorObject;
 use serde_json::json;
 
 use super::control::{self, FirstLine, Reply};

@@ -1,6 +1,7 @@
 //! Changes that the user of the local socket makes to tasks of any owner.
 
-use outlast::engine::{Engine, EngineError, RetryClass, Scope, TaskId};
+use outlast::engine::{Engine, EngineError};
+use outlast::task::{RetryClass, Scope, TaskId};
 
 use super::control::Reply;
 

@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use outlast::store::private_file;
+use outlast_store::private_file;
 
 /// A file to append to.
 pub(crate) struct BoundedFile {

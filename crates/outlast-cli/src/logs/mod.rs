@@ -9,7 +9,7 @@ mod clean_writer;
 
 use std::sync::Mutex;
 
-use outlast::engine::engine::AUDIT;
+use outlast::engine::AUDIT;
 use tracing::Subscriber;
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::filter::Targets;

@@ -16,8 +16,10 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 
-use outlast::wire::envelope::{Id, Limits, Message, Outcome, write};
-use outlast::wire::{Raw, RawRef, codes, log, meta, notice, object};
+use outlast::wire::Id;
+use outlast::wire::{Raw, RawRef, codes};
+use outlast_wire::envelope::{Limits, Message, Outcome, write};
+use outlast_wire::{log, meta, notice, object};
 
 /// A message and its newline.
 pub(super) type Line = Vec<u8>;

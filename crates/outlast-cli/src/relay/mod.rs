@@ -11,7 +11,8 @@ mod request;
 use std::sync::Arc;
 use std::time::Duration;
 
-use outlast::wire::envelope::{Id, Limits, Message, Outcome};
+use outlast::wire::Id;
+use outlast_wire::envelope::{Limits, Message, Outcome};
 use parking_lot::Mutex;
 use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::unix::OwnedWriteHalf;

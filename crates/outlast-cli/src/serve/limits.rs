@@ -2,8 +2,8 @@
 
 use std::num::NonZeroU32;
 
-use outlast::engine::Policy;
-use outlast::engine::task::TtlPolicy;
+use outlast::task::Policy;
+use outlast::task::TtlPolicy;
 use outlast::transport::http::HttpOptions;
 use serde_json::Value;
 

@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use metrics::{Unit, describe_gauge, gauge};
 use metrics_exporter_prometheus::{BuildError, Matcher, PrometheusBuilder, PrometheusHandle};
-use outlast::engine::{Engine, Owner};
+use outlast::engine::Engine;
 use outlast::gateway::UpstreamEndpoint;
+use outlast::task::Owner;
 
 /// Starts to collect metrics.
 pub(super) fn collect() -> Result<PrometheusHandle, BuildError> {

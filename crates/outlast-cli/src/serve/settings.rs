@@ -4,8 +4,8 @@
 use std::time::Duration;
 
 use outlast::client::Era;
-use outlast::engine::RetryClass;
 use outlast::gateway::{Isolate, Settings, TaskMode, ToolSettings};
+use outlast::task::RetryClass;
 use serde_json::{Map, Value};
 
 use crate::nearest::nearest;

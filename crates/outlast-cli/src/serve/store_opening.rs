@@ -3,8 +3,9 @@
 
 use std::sync::Arc;
 
-use outlast::engine::store::{OpeningStore, Reason, StoreError};
 use outlast::store::{OpenError, StoreUrl};
+use outlast::store::{Reason, StoreError};
+use outlast_engine::store::OpeningStore;
 use tokio::sync::oneshot;
 
 use crate::exit::Failure;

@@ -7,10 +7,11 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use outlast::engine::random;
 use outlast::server::Scopes;
-use outlast::store::{StoreUrl, private_file};
+use outlast::store::StoreUrl;
 use outlast::transport::http::{Authenticate, Token};
+use outlast_engine::random;
+use outlast_store::private_file;
 
 use super::token_file::ReloadedTokens;
 use crate::dirs;

@@ -8,10 +8,11 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
 use async_trait::async_trait;
-use outlast::engine::random;
 use outlast::server::{HttpParts, Identity, Scopes};
-use outlast::store::{StoreUrl, private_file};
+use outlast::store::StoreUrl;
 use outlast::transport::http::{Authenticate, BearerTokens, Token, Unauthenticated};
+use outlast_engine::random;
+use outlast_store::private_file;
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};

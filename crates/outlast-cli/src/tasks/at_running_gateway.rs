@@ -1,6 +1,6 @@
 //! Commands that change the tasks of any owner at the running gateway of a store.
 
-use outlast::engine::TaskId;
+use outlast::task::TaskId;
 
 use super::stored;
 use crate::args::{Delete, Rerun};

@@ -9,7 +9,7 @@ mod task_row;
 
 use std::io::IsTerminal;
 
-use outlast::engine::TaskId;
+use outlast::task::TaskId;
 use outlast::wire::Raw;
 
 use crate::args::{AnswerArgs, TaskArgs, TaskSource, Tasks, TasksCommand, Watch};

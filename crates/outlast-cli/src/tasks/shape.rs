@@ -1,8 +1,9 @@
 //! Tasks of a store as JSON, and the full description of one task.
 
-use outlast::engine::task::TimelineEvent;
-use outlast::engine::{Clock, SystemClock, Task};
-use outlast::wire::v1;
+use outlast::engine::{Clock, SystemClock};
+use outlast::task::Task;
+use outlast::task::TimelineEvent;
+use outlast_wire::v1;
 use serde_json::{Value, json};
 
 use super::task_row::{TaskRow, row};

@@ -4,11 +4,13 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use outlast::engine::store::Filter;
-use outlast::engine::{Clock, Ending, Outcome, Scope, SystemClock, Task, TaskId};
+use outlast::engine::{Clock, SystemClock};
 use outlast::store::StoreUrl;
-use outlast::store::sqlite::SqliteReader;
-use outlast::wire::{Raw, v1};
+use outlast::task::{Ending, Outcome, Scope, Task, TaskId};
+use outlast::wire::Raw;
+use outlast_engine::store::Filter;
+use outlast_store::sqlite::SqliteReader;
+use outlast_wire::v1;
 
 use super::shape;
 use super::task_row::{TaskRow, print_table, say_stopped};

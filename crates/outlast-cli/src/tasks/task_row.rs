@@ -1,7 +1,8 @@
 //! How tasks are printed, the same for a store and a server.
 
-use outlast::engine::Task;
-use outlast::wire::{PeerTask, Status, Timestamp, v1};
+use outlast::task::Task;
+use outlast::wire::{PeerTask, Status, Timestamp};
+use outlast_wire::v1;
 
 use crate::terminal::{self, Column, Line, Tone, say, table};
 

@@ -13,8 +13,9 @@ use outlast::client::{
     ClientHandler, Inbox, InboxEvent, InboxItem, InboxItemId, ReceiverOptions, ReceiverTtl,
     ServerInputRequest,
 };
-use outlast::engine::{InputKind, InputKinds, InputResponse};
-use outlast::wire::{Raw, RawRef, object};
+use outlast::task::{InputKind, InputKinds, InputResponse};
+use outlast::wire::{Raw, RawRef};
+use outlast_wire::object;
 use serde_json::{Value, json};
 use tokio::sync::broadcast::error::RecvError;
 

@@ -7,11 +7,11 @@ use std::path::{Path, PathBuf};
 use rusqlite::Connection;
 use rusqlite::backup::{Backup, StepResult};
 
-use super::error::OpenError;
 use super::file;
 use super::lock::Lock;
 use super::mark::{Mark, MarkState};
 use super::{connect, damage, schema};
+use crate::open_error::OpenError;
 
 /// What to do if the destination exists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

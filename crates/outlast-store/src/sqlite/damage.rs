@@ -11,11 +11,11 @@ use std::path::Path;
 
 use rusqlite::Connection;
 
-use super::error::OpenError;
 use super::file;
 use super::mark::Mark;
 use super::options::Durability;
 use super::schema;
+use crate::open_error::OpenError;
 
 /// The content of the log next to a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -8,8 +8,8 @@ use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use super::error::OpenError;
 use super::schema;
+use crate::open_error::OpenError;
 use crate::private_file;
 
 /// What exists at a path.

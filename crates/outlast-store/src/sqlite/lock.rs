@@ -12,9 +12,9 @@ use std::time::Duration;
 
 use outlast_engine::{Clock, SystemClock};
 
-use super::error::OpenError;
 use super::file;
 use super::mark::Mark;
+use crate::open_error::OpenError;
 
 /// Exclusive use of a store file. Released when dropped, or by the operating system at the end of
 /// the process.

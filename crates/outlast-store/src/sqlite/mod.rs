@@ -24,7 +24,6 @@ mod body;
 mod body_cache;
 mod connect;
 mod damage;
-mod error;
 mod failpoint;
 mod file;
 mod file_fault;
@@ -44,7 +43,6 @@ mod store;
 mod writer;
 
 pub use backup::{BackupError, Existing, backup};
-pub use error::OpenError;
 pub use failpoint::{DiskFailure, FailPoint, FailPoints};
 pub use lock::Holder;
 pub use options::{Durability, SqliteOptions};

@@ -15,7 +15,6 @@ use tokio::sync::oneshot;
 
 use super::body_cache::BodyCache;
 use super::damage::{self, Log};
-use super::error::OpenError;
 use super::file::{self, FileState};
 use super::health::HealthState;
 use super::lock::Lock;
@@ -27,6 +26,7 @@ use super::row::RowId;
 use super::store::{Shared, Sqlite};
 use super::writer::{self, Writer};
 use super::{connect, records, scan, schema};
+use crate::open_error::OpenError;
 
 impl Sqlite {
     /// Opens the store at `path`, or creates it.

@@ -8,13 +8,13 @@ use outlast_engine::{Scope, StoreError, Task, TaskId};
 use outlast_wire::Raw;
 use rusqlite::Connection;
 
-use super::error::OpenError;
 use super::file::{self, FileState};
 use super::file_fault::FileFault;
 use super::lock::{self, Holder};
 use super::mark::Mark;
 use super::row::{LAST_POSITION, RowId};
 use super::{body, connect, scan, schema};
+use crate::open_error::OpenError;
 
 /// The tasks in a file at the time when it was opened.
 pub struct SqliteReader {

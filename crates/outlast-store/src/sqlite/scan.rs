@@ -9,8 +9,8 @@ use outlast_engine::index::{Index, StoredTask};
 use outlast_engine::store::Position;
 use rusqlite::Connection;
 
-use super::error::OpenError;
 use super::row::{self, RowError, RowId};
+use crate::open_error::OpenError;
 
 /// Reads the part of every task that is held in memory. Bodies are not read.
 pub(super) fn index(

@@ -5,10 +5,10 @@ use std::path::Path;
 use rusqlite::{Connection, TransactionBehavior};
 
 use super::connect;
-use super::error::OpenError;
 use super::file;
 use super::mark::Mark;
 use super::options::SqliteOptions;
+use crate::open_error::OpenError;
 
 /// The SQLite application id of a store: `OutS`.
 pub(super) const APPLICATION: u32 = 0x4f75_7453;

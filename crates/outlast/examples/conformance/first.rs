@@ -1,8 +1,8 @@
 //! Tools and a prompt that send input requests before their work: the response is the input
 //! request, and the call is repeated with the responses.
 
-use outlast::engine::InputKind;
 use outlast::prompts::{Prompt, user};
+use outlast::task::InputKind;
 use outlast::tools::ToolFailure;
 use outlast::{Tool, ToolContext, content, text};
 use serde_json::{Value, json};

@@ -2,8 +2,8 @@
 
 use std::sync::{Arc, OnceLock};
 
-use outlast::engine::InputKind;
 use outlast::server::{ListChange, McpServer};
+use outlast::task::InputKind;
 use outlast::{Level, Tool, text};
 use serde_json::json;
 

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use outlast::engine::InputKind;
 use outlast::server::TaskPolicy;
+use outlast::task::InputKind;
 use outlast::tools::ToolFailure;
 use outlast::{TaskSupport, Tool, text};
 use serde_json::json;

@@ -1,7 +1,7 @@
 //! A handler without a user: it accepts every input request.
 
 use outlast::client::{ClientHandler, ServerInputRequest, accept, roots};
-use outlast::engine::{InputKind, InputKinds, InputResponse};
+use outlast::task::{InputKind, InputKinds, InputResponse};
 use outlast::wire::Raw;
 use serde_json::{Value, json};
 

@@ -12,7 +12,7 @@ use outlast_wire::{PeerTask, Raw, RawRef, codes, v1};
 
 use super::handler::TASK_CANCELLED;
 use super::receiver::AbortReasons;
-use crate::server::{cancel_to_wire, to_wire};
+use crate::engine_errors::{cancel_to_wire, to_wire};
 
 /// The tasks that are hosted for one connection, or by one
 /// [`TaskManager`](super::TaskManager).

@@ -5,10 +5,13 @@ use std::sync::Arc;
 use outlast_wire::version::Era;
 use parking_lot::Mutex;
 
+#[cfg(feature = "server")]
 use crate::server::McpServer;
 use crate::transport::child::{self, ChildOptions};
 use crate::transport::child_registry::ChildRegistry;
+#[cfg(feature = "server")]
 use crate::transport::duplex;
+#[cfg(feature = "http")]
 use crate::transport::http_client::{self, HttpClientOptions, HttpSession};
 use crate::transport::link::{Link, TransportError, message_bytes};
 
@@ -32,7 +35,9 @@ struct KnownEras {
 #[derive(Clone)]
 enum TargetKind {
     Child(ChildOptions),
+    #[cfg(feature = "http")]
     Http(HttpClientOptions),
+    #[cfg(feature = "server")]
     InProcess(Arc<McpServer>),
     Other(
         Arc<str>,
@@ -54,11 +59,13 @@ impl Target {
     }
 
     /// A server at a URL.
+    #[cfg(feature = "http")]
     pub fn http(options: HttpClientOptions) -> Self {
         Self::new(TargetKind::Http(options))
     }
 
     /// A server in this process.
+    #[cfg(feature = "server")]
     pub fn in_process(server: Arc<McpServer>) -> Self {
         Self::new(TargetKind::InProcess(server))
     }
@@ -80,13 +87,16 @@ impl Target {
                 let parts: Vec<_> = parts.map(|part| part.to_string_lossy()).collect();
                 parts.join(" ")
             }
+            #[cfg(feature = "http")]
             TargetKind::Http(options) => options.url.clone(),
+            #[cfg(feature = "server")]
             TargetKind::InProcess(_) => "in-process".into(),
             TargetKind::Other(endpoint, _) => endpoint.to_string(),
         }
     }
 
     /// The same server with a separate session, if the transport has sessions.
+    #[cfg(feature = "http")]
     pub(crate) fn in_session(&self, session: HttpSession) -> Option<Self> {
         match &self.how {
             TargetKind::Http(options) => {
@@ -97,15 +107,16 @@ impl Target {
                     eras: self.eras.clone(),
                 })
             }
-            TargetKind::Child(_) | TargetKind::InProcess(_) | TargetKind::Other(..) => None,
+            _ => None,
         }
     }
 
     /// The session to continue or open, if the transport has sessions.
+    #[cfg(feature = "http")]
     pub(crate) fn session(&self) -> Option<&HttpSession> {
         match &self.how {
             TargetKind::Http(options) => options.session.as_ref(),
-            TargetKind::Child(_) | TargetKind::InProcess(_) | TargetKind::Other(..) => None,
+            _ => None,
         }
     }
 
@@ -121,15 +132,20 @@ impl Target {
     pub(crate) fn with_payload(mut self, payload: usize) -> Self {
         match &mut self.how {
             TargetKind::Child(options) => options.max_message_bytes = message_bytes(payload),
+            #[cfg(feature = "http")]
             TargetKind::Http(options) => options.max_message_bytes = message_bytes(payload),
-            TargetKind::InProcess(_) | TargetKind::Other(..) => {}
+            _ => {}
         }
         self
     }
 
     /// Whether the transport has headers.
     pub(crate) fn has_headers(&self) -> bool {
-        matches!(self.how, TargetKind::Http(_))
+        match self.how {
+            #[cfg(feature = "http")]
+            TargetKind::Http(_) => true,
+            _ => false,
+        }
     }
 
     /// The detected era of the server, if there is one.
@@ -154,7 +170,9 @@ impl Target {
     pub(crate) fn link(&self) -> Result<Link, TransportError> {
         match &self.how {
             TargetKind::Child(options) => child::spawn(options),
+            #[cfg(feature = "http")]
             TargetKind::Http(options) => http_client::connect(options),
+            #[cfg(feature = "server")]
             TargetKind::InProcess(server) => Ok(duplex::to_server(server.clone())),
             TargetKind::Other(_, connect) => connect(),
         }

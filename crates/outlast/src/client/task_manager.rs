@@ -38,7 +38,7 @@ use tokio::sync::watch;
 use super::handler::{TASK_CANCELLED, TASK_EXPIRED};
 use super::hosted_tasks::{HostedTasks, HostedTasksPage};
 use super::receiver::{ReceiverTtl, WaitingStatus};
-use crate::server::to_wire;
+use crate::engine_errors::to_wire;
 
 /// Manages tasks that the program executes itself. Cheap to clone; all clones share the tasks. The
 /// tasks end with the last clone.

@@ -198,4 +198,4 @@ impl RequestParts {
 }
 
 /// The head of an HTTP request: method, URI, headers.
-pub type HttpParts = hyper::http::request::Parts;
+pub type HttpParts = http::request::Parts;

@@ -1,17 +1,22 @@
 //! A server in this process: the client's end of a pipe. The other end is an [`McpServer`], or
 //! anything else that reads and writes lines.
 
+#[cfg(feature = "server")]
 use std::sync::Arc;
 
 use outlast_wire::envelope::Limits;
 use tokio::io::{AsyncRead, AsyncWrite, BufReader};
 use tokio::sync::mpsc;
 
+use super::lines;
 use super::link::{Incoming, Link, QUEUE_MESSAGES, TransportError};
-use super::{lines, stdio};
+#[cfg(feature = "server")]
+use super::stdio;
+#[cfg(feature = "server")]
 use crate::server::McpServer;
 
 /// A connection to a server of this process, which runs until the connection is closed.
+#[cfg(feature = "server")]
 pub fn to_server(server: Arc<McpServer>) -> Link {
     let (ours, theirs) = tokio::io::duplex(PIPE_BYTES);
     let (read, write) = tokio::io::split(theirs);

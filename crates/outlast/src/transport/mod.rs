@@ -8,11 +8,18 @@
 //! | [`child`], [`http_client`], [`duplex`] | its transports: a child process, HTTP, this process |
 //! | [`child_registry`] | child processes, recorded so that the next run of this process can end them |
 
+#[cfg(feature = "client")]
 pub mod child;
+#[cfg(feature = "client")]
 pub mod child_registry;
+#[cfg(feature = "client")]
 pub mod duplex;
+#[cfg(all(feature = "http", feature = "server"))]
 pub mod http;
+#[cfg(all(feature = "client", feature = "http"))]
 pub mod http_client;
 mod lines;
+#[cfg(feature = "client")]
 pub mod link;
+#[cfg(feature = "server")]
 pub mod stdio;

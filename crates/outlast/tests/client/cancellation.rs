@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use outlast::client::CancelError;
-use outlast::engine::Outcome;
+use outlast::task::Outcome;
 use serde_json::json;
 
 use crate::harness::{Synchronize, calling, capabilities, connected_with, said, task, text};

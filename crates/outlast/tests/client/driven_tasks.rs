@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use outlast::client::{CallError, Client, ClientOptions, ReferenceStore, Target, TaskPreference};
-use outlast::engine::MemoryStore;
+use outlast::store::MemoryStore;
 use outlast::transport::http_client::HttpClientOptions;
 use outlast::wire::{Status, Timestamp};
 use serde_json::json;

@@ -1,7 +1,7 @@
 //! A server's input requests and their responses.
 
 use outlast::client::{ClientHandler, ClientOptions, InboxEvent, ServerInputRequest, accept};
-use outlast::engine::{InputKind, InputKinds, InputResponse};
+use outlast::task::{InputKind, InputKinds, InputResponse};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use outlast::client::{self, Client, ClientOptions, Generation, OutcomeError, ReconnectPolicy};
-use outlast::engine::Outcome;
+use outlast::task::Outcome;
 use outlast::transport::link::TransportError;
 use serde_json::json;
 

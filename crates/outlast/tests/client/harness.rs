@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use outlast::client::{Client, ClientOptions, Era, Execution, Target};
-use outlast::engine::{InputKinds, Outcome};
+use outlast::task::{InputKinds, Outcome};
 use outlast::transport::duplex;
 use outlast::wire::Raw;
 use outlast_testkit::mcp::{Line, ScriptedServer};
@@ -151,7 +151,7 @@ pub(crate) fn text(text: &str) -> Value {
 /// The text of a result.
 pub(crate) fn said(outcome: &Outcome) -> String {
     match outcome {
-        Outcome::Result(body) => outlast::wire::tool::first_text(body.borrow()).unwrap_or_default(),
+        Outcome::Result(body) => outlast_wire::tool::first_text(body.borrow()).unwrap_or_default(),
         other => panic!("{other:?} is no result"),
     }
 }

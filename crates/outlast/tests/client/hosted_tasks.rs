@@ -10,8 +10,8 @@ use outlast::client::{
     Client, ClientHandler, ClientOptions, Inbox, InboxEvent, ReceiverOptions, ReceiverTtl,
     ServerInputRequest,
 };
-use outlast::engine::{InputKinds, InputResponse};
-use outlast::wire::envelope::ErrorObject;
+use outlast::task::{InputKinds, InputResponse};
+use outlast::wire::ErrorObject;
 use serde_json::{Value, json};
 
 use crate::harness::{Server, connected_with, options, raw, with_inbox};

@@ -3,8 +3,8 @@
 use std::sync::{Arc, Mutex};
 
 use outlast::client::{ConnectionName, Hub, HubCall, HubCallOptions, HubError};
+use outlast::wire::Id;
 use outlast::wire::Status;
-use outlast::wire::envelope::Id;
 use outlast_testkit::{eventually, within};
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use outlast::client::{Client, ClientOptions, Target, TaskPreference};
-use outlast::engine::Outcome;
 use outlast::server::McpServer;
+use outlast::task::Outcome;
 use outlast::wire::Status;
 use outlast::{Server, TaskSupport, Tool, text};
 use serde_json::json;

@@ -8,7 +8,7 @@ use outlast::client::{
     Client, ClientOptions, Execution, Inbox, InboxItemId, ReceiverOptions, ReceiverTtl, Target,
     TaskPreference,
 };
-use outlast::engine::{InputKind, Outcome};
+use outlast::task::{InputKind, Outcome};
 use outlast::transport::child::ChildOptions;
 use outlast_testkit::example;
 use serde_json::{Value, json};

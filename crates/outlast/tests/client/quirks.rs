@@ -2,7 +2,7 @@
 //! A1).
 
 use outlast::client::{OutcomeError, TaskPreference};
-use outlast::engine::Outcome;
+use outlast::task::Outcome;
 use serde_json::json;
 
 use crate::harness::{calling, connected, said, task, text};

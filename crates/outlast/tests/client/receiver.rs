@@ -7,7 +7,7 @@ use outlast::client::{
     Client, ClientOptions, Inbox, InboxEvent, OnDecline, ReceiverOptions, ReceiverTtl,
     WaitingStatus,
 };
-use outlast::engine::{InputKind, InputKinds};
+use outlast::task::{InputKind, InputKinds};
 use serde_json::{Value, json};
 
 use crate::harness::{Server, connected_with, raw, target, with_inbox};

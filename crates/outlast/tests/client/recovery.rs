@@ -5,7 +5,7 @@ use std::sync::Arc;
 use outlast::client::{
     Client, ClientOptions, OutcomeError, ReferenceInUse, ReferenceStore, TaskReference,
 };
-use outlast::engine::{MemoryStore, Store};
+use outlast::store::{MemoryStore, Store};
 use serde_json::json;
 
 use crate::harness::{capabilities, raw, said, target, task, text};

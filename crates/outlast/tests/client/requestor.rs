@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use outlast::client::{CallError, OutcomeError, TaskPreference};
-use outlast::engine::Outcome;
+use outlast::task::Outcome;
 use outlast::wire::Status;
 use serde_json::json;
 use tokio::time::Instant;

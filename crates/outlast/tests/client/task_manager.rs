@@ -6,7 +6,7 @@ use outlast::client::{
     NewManagedTask, ReceiverTtl, TASK_CANCELLED, TASK_EXPIRED, TaskManager, TaskManagerOptions,
     WaitingStatus,
 };
-use outlast::wire::envelope::ErrorObject;
+use outlast::wire::ErrorObject;
 use outlast::wire::{PeerTask, Raw, Status};
 use outlast_testkit::{eventually, within};
 use serde_json::json;

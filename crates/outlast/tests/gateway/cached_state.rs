@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use outlast::Outlast;
-use outlast::engine::{MemoryStore, Store};
 use outlast::gateway::{Settings, TaskMode, Upstream};
 use outlast::server::McpServer;
+use outlast::store::{MemoryStore, Store};
 use outlast::transport::stdio;
 use outlast_testkit::mcp::Line;
 use outlast_testkit::mcp::caller::Kind;

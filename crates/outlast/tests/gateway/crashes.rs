@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use outlast::Outlast;
 use outlast::client::Target;
-use outlast::engine::{Engine, MemoryStore, Store};
+use outlast::engine::Engine;
 use outlast::gateway::{Settings, Upstream};
 use outlast::server::McpServer;
+use outlast::store::{MemoryStore, Store};
 use outlast::transport::http::{self, HttpOptions};
 use outlast_testkit::mcp::caller::{Caller, Ending, KINDS, Kind};
 use serde_json::{Value, json};

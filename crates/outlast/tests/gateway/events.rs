@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use outlast::client::Target;
-use outlast::engine::Policy;
-use outlast::engine::task::TtlPolicy;
 use outlast::gateway::Settings;
 use outlast::server::McpServer;
+use outlast::task::Policy;
+use outlast::task::TtlPolicy;
 use outlast::transport::duplex;
 use outlast::transport::link::{Incoming, Link};
 use outlast_testkit::mcp::caller::{self, Caller, Ending, KINDS, Kind};

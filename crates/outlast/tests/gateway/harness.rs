@@ -4,11 +4,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use outlast::client::{Era, Target};
-use outlast::engine::{Engine, InputKind, Policy, Scope, Store, TaskId};
+use outlast::engine::Engine;
 use outlast::gateway::{Settings, ToolSettings, Upstream};
 use outlast::prompts::{Prompt, Prompts};
 use outlast::resources::{Resource, Resources};
 use outlast::server::McpServer;
+use outlast::store::Store;
+use outlast::task::{InputKind, Policy, Scope, TaskId};
 use outlast::tools::{Hints, ToolFailure};
 use outlast::transport::http::{self, HttpOptions, HttpServer};
 use outlast::transport::http_client::HttpClientOptions;

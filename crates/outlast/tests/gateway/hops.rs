@@ -6,7 +6,7 @@ use outlast::client::{Client, ClientOptions, Era, Execution, Target, TaskPrefere
 use outlast::gateway::Upstream;
 use outlast::transport::http::{self, HttpOptions, HttpServer};
 use outlast::transport::http_client::HttpClientOptions;
-use outlast::wire::headers::OnMissingName;
+use outlast::wire::OnMissingName;
 use outlast_testkit::mcp::caller::Kind;
 use serde_json::json;
 

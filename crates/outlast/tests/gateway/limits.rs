@@ -4,9 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use outlast::Outlast;
-use outlast::engine::{Engine, MemoryStore, Store};
+use outlast::engine::Engine;
 use outlast::gateway::{Isolate, Settings, Upstream};
 use outlast::server::McpServer;
+use outlast::store::{MemoryStore, Store};
 use outlast::transport::http::{self, HttpOptions};
 use outlast_testkit::mcp::caller::{Ending, Kind};
 use outlast_testkit::{FaultyStore, Strike};

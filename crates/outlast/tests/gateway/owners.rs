@@ -7,8 +7,8 @@ use async_trait::async_trait;
 use outlast::client::{
     Client, ClientHandler, ClientOptions, Era, ServerInputRequest, Target, accept,
 };
-use outlast::engine::{InputKinds, InputResponse};
 use outlast::gateway::{Isolate, Settings, Upstream};
+use outlast::task::{InputKinds, InputResponse};
 use outlast::transport::http::{self, BearerTokens, HttpOptions, Token};
 use outlast::transport::http_client::HttpClientOptions;
 use outlast_testkit::mcp::caller::{Caller, Ending, Kind};

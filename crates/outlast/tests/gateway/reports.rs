@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use outlast::Outlast;
-use outlast::engine::Policy;
 use outlast::gateway::Upstream;
+use outlast::task::Policy;
 use outlast::transport::http::HttpOptions;
 use outlast_testkit::mcp::caller::{Caller, Ending, KINDS, Kind};
 use serde_json::{Value, json};

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use outlast::Outlast;
-use outlast::engine::{MemoryStore, Store};
 use outlast::gateway::Upstream;
+use outlast::store::{MemoryStore, Store};
 use outlast::transport::http::{self, HttpOptions};
 use outlast_testkit::mcp::caller::{Caller, Kind};
 use outlast_testkit::mcp::endpoint::ServerEndpoint;

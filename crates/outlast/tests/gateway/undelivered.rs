@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use outlast::engine::{MemoryStore, Store};
+use outlast::store::{MemoryStore, Store};
 use outlast_testkit::mcp::caller::{Caller, Ending, Kind};
 use outlast_testkit::mcp::{EventStream, ScriptedHttpServer, ScriptedRequest};
 use outlast_testkit::within;

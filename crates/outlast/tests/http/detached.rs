@@ -5,8 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use outlast::detached::{CompletionError, CompletionHandle};
-use outlast::engine::{MemoryStore, Outcome, Store};
 use outlast::store::open_store;
+use outlast::store::{MemoryStore, Store};
+use outlast::task::Outcome;
 use outlast::wire::Raw;
 use outlast::{Server, ServerHandle, TaskSupport, Tool, text};
 use outlast_testkit::mcp::HttpClient;

@@ -4,9 +4,11 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use outlast::engine::{Engine, MemoryStore, Policy, Store};
+use outlast::engine::Engine;
 use outlast::resources::{Contents, Resource, Resources};
 use outlast::store::open_store;
+use outlast::store::{MemoryStore, Store};
+use outlast::task::Policy;
 use outlast::tools::Hints;
 use outlast::transport::http::{HttpOptions, HttpServer, serve};
 use outlast::{Level, Server, ServerError, TaskSupport, Tool, Tools, text};

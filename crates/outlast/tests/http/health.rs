@@ -4,9 +4,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use outlast::engine::store::{Health, Reason};
-use outlast::engine::{MemoryStore, Policy, Quota};
+use outlast::store::MemoryStore;
+use outlast::store::Reason;
+use outlast::task::{Policy, Quota};
 use outlast::transport::http::HttpOptions;
+use outlast_engine::store::Health;
 use outlast_testkit::FaultyStore;
 use outlast_testkit::mcp::HttpClient;
 use serde_json::{Value, json};

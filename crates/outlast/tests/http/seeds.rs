@@ -5,7 +5,7 @@ use std::net::TcpListener;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use outlast::engine::Policy;
+use outlast::task::Policy;
 use outlast::transport::http::HttpOptions;
 use outlast::wire::Timestamp;
 use outlast_testkit::mcp::HttpClient;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use outlast::engine::Policy;
+use outlast::task::Policy;
 use outlast::transport::http::{Authenticate, BearerTokens, HttpOptions, Token};
 use serde_json::json;
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use outlast::engine::{Owner, Policy};
+use outlast::task::{Owner, Policy};
 use outlast::transport::http::HttpOptions;
 use outlast_testkit::eventually;
 use outlast_testkit::mcp::http::Answer;

@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use outlast::engine::store::OpeningStore;
-use outlast::engine::{Policy, Store};
+use outlast::store::Store;
 use outlast::store::open_store;
+use outlast::task::Policy;
 use outlast::transport::http::HttpOptions;
+use outlast_engine::store::OpeningStore;
 use outlast_testkit::mcp::HttpClient;
 use serde_json::{Value, json};
 use tokio::sync::oneshot;

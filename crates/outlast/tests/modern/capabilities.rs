@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use outlast::engine::{MemoryStore, Policy};
 use outlast::server::TaskPolicy;
+use outlast::store::MemoryStore;
+use outlast::task::Policy;
 use outlast::{Server, TaskSupport, Tool, Tools, text};
 use outlast_testkit::eventually;
 use outlast_testkit::{FaultyStore, Strike};

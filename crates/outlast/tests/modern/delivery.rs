@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use outlast::engine::{MemoryStore, Policy, Quota};
+use outlast::store::MemoryStore;
+use outlast::task::{Policy, Quota};
 use outlast_testkit::{FaultyStore, Strike};
 use serde_json::json;
 

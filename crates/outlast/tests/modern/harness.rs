@@ -5,9 +5,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use outlast::engine::{Engine, InputKind, MemoryStore, Policy, Store};
+use outlast::engine::Engine;
 use outlast::server::{McpServer, TaskPolicy};
 use outlast::store::open_store;
+use outlast::store::{MemoryStore, Store};
+use outlast::task::{InputKind, Policy};
 use outlast::tools::{Hints, ToolFailure};
 use outlast::{Level, Server, TaskSupport, Tool, Tools, text};
 use outlast_testkit::eventually;

@@ -1,7 +1,7 @@
 //! The headers of a modern request, and the status of its response.
 
 use outlast::transport::http::{HttpOptions, serve};
-use outlast::wire::headers::OnMissingName;
+use outlast::wire::OnMissingName;
 use serde_json::json;
 
 use crate::harness::Harness;

@@ -1,6 +1,6 @@
 //! Owners of tasks without a session.
 
-use outlast::engine::{Policy, Quota};
+use outlast::task::{Policy, Quota};
 use outlast::transport::http::{BearerTokens, HttpOptions, Token, serve};
 use outlast_testkit::mcp::http as bytes;
 use serde_json::{Value, json};

@@ -3,9 +3,10 @@
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
-use outlast::engine::{Engine, Store};
+use outlast::engine::Engine;
 use outlast::rmcp::Rmcp;
 use outlast::server::McpServer;
+use outlast::store::Store;
 use outlast::transport::stdio;
 use outlast::{Server, ServerBuilder, TaskSupport};
 use outlast_testkit::mcp::{Line, LineClient, check_v1};

@@ -281,7 +281,7 @@ async fn sample_and_roots(peer: &Peer<RoleServer>) -> String {
 /// What the handler knows of the caller.
 fn caller(cx: &RequestContext<RoleServer>) -> String {
     let capabilities = serde_json::to_value(cx.client_capabilities()).unwrap();
-    let http = cx.extensions.get::<hyper::http::request::Parts>();
+    let http = cx.extensions.get::<http::request::Parts>();
     let host = http.and_then(|parts| parts.headers.get("host"));
     let reports = json!({
         "name": cx.client_info().map(|info| info.name),

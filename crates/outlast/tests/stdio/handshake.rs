@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use outlast::engine::MemoryStore;
+use outlast::store::MemoryStore;
 use outlast::{Tool, Tools, text};
 use serde_json::{Value, json};
 

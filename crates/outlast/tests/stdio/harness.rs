@@ -4,8 +4,10 @@ use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 use std::time::Duration;
 
-use outlast::engine::{Engine, MemoryStore, Policy, Store};
+use outlast::engine::Engine;
 use outlast::server::Middleware;
+use outlast::store::{MemoryStore, Store};
+use outlast::task::Policy;
 use outlast::tools::Hints;
 use outlast::transport::stdio;
 use outlast::wire::Timestamp;

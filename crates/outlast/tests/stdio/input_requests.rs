@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use outlast::engine::MemoryStore;
+use outlast::store::MemoryStore;
 use serde_json::json;
 
 use crate::harness::{Client, samples};

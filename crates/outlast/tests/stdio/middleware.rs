@@ -4,8 +4,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
-use outlast::engine::MemoryStore;
 use outlast::server::{IncomingRequest, Middleware, Next, Reply};
+use outlast::store::MemoryStore;
 use outlast::wire::{Raw, codes};
 use serde_json::{Value, json};
 

@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use outlast::engine::{Ids, MemoryStore, RandomIds};
+use outlast::engine::{Ids, RandomIds};
+use outlast::store::MemoryStore;
 use outlast::{TaskSupport, Tool, Tools, text};
 use outlast_testkit::{FaultyStore, Strike};
 use serde_json::{Value, json};

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use outlast::engine::Policy;
+use outlast::task::Policy;
 use outlast_testkit::within;
 use serde_json::{Value, json};
 

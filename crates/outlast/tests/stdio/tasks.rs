@@ -3,8 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use outlast::engine::task::TtlPolicy;
-use outlast::engine::{MemoryStore, Policy};
+use outlast::store::MemoryStore;
+use outlast::task::Policy;
+use outlast::task::TtlPolicy;
 use outlast::{TaskSupport, Tool, Tools, text};
 use serde_json::{Value, json};
 

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use outlast::engine::MemoryStore;
 use outlast::schemars::{self, JsonSchema};
+use outlast::store::MemoryStore;
 use outlast::tools::{Elicited, SamplingMessage, SamplingRequest};
 use outlast::{TaskSupport, Tool, Tools, text};
 use serde::Deserialize;

@@ -9,7 +9,7 @@ mod upstream;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use outlast::engine::engine::AUDIT;
+use outlast::engine::AUDIT;
 use tokio::io::AsyncReadExt;
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::filter::Targets;

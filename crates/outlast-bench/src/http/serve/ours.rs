@@ -4,9 +4,10 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use outlast::engine::engine::NewCall;
-use outlast::engine::{Engine, InputKinds, MemoryStore, Owner, Policy, Quota, Scope, Store};
+use outlast::engine::{Engine, NewCall};
 use outlast::server::{McpServer, RUNNER, TaskPolicy};
+use outlast::store::{MemoryStore, Store};
+use outlast::task::{InputKinds, Owner, Policy, Quota, Scope};
 use outlast::transport::http::{self, HttpOptions};
 use outlast::wire::Raw;
 use outlast::{Server, TaskSupport, Tool, Tools, text};

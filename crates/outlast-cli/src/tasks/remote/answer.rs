@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use outlast::client::{Client, Execution, Inbox, InboxItem, ReceiverOptions, TaskReference};
-use outlast::engine::InputKinds;
+use outlast::task::InputKinds;
 use outlast::wire::{Raw, Status};
 
 use super::{connect_for, found};

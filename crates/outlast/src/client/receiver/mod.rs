@@ -26,7 +26,7 @@ use super::handler::{CONNECTION_ENDED, ClientHandler, ServerInputRequest};
 use super::hosted_tasks::HostedTasks;
 use super::rpc::RpcChannel;
 use super::rpc_handler::Reply;
-use crate::server::to_wire;
+use crate::engine_errors::to_wire;
 
 pub(super) use abort::AbortReasons;
 pub use options::{OnDecline, ReceiverOptions, ReceiverTtl, WaitingStatus};

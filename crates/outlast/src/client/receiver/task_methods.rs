@@ -13,7 +13,7 @@ use super::{Receiver, owner_of};
 use crate::client::handler::TASK_CANCELLED;
 use crate::client::hosted_tasks::CANCELLED_MESSAGE;
 use crate::client::rpc::RpcChannel;
-use crate::server::{cancel_to_wire, to_wire};
+use crate::engine_errors::{cancel_to_wire, to_wire};
 
 impl Receiver {
     /// Handles a task method; `None` for any other method.

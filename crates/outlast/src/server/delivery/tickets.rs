@@ -13,7 +13,7 @@ use outlast_wire::tool;
 use outlast_wire::{Raw, RawRef, Timestamp, codes, object, v1};
 use serde_json::{Value, json};
 
-use crate::server::errors::to_wire;
+use crate::engine_errors::to_wire;
 use crate::server::{McpServer, Reply};
 
 /// The tools by which a ticket is used.

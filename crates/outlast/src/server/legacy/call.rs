@@ -10,8 +10,8 @@ use outlast_wire::v1::{TaskSupport, ToolCall};
 use outlast_wire::{Raw, codes, meta, v1};
 
 use super::deliver::{LegacyChannel, outcome_reply};
+use crate::engine_errors::to_wire;
 use crate::server::delivery::tickets::TicketTool;
-use crate::server::errors::to_wire;
 use crate::server::{ClientHandle, IncomingRequest, Reply, RequestParts, ResponseStream, Session};
 
 impl Session {

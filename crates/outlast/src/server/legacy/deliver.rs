@@ -13,11 +13,11 @@ use outlast_wire::log::Log;
 use outlast_wire::{Raw, RawRef, codes, notice};
 use tokio_util::sync::CancellationToken;
 
+use crate::engine_errors::to_wire;
 use crate::server::delivery::tickets::{self, TicketTool, TicketToolArguments};
 use crate::server::delivery::{
     self, CallKey, CallSource, DeliveryOutcome, DeliveryPlan, InputDelivery,
 };
-use crate::server::errors::to_wire;
 use crate::server::session::{InputResponseReceiver, input_request_id, progress_params};
 use crate::server::{ClientHandle, Reply, ResponseStream, Session, TaskPolicy, WaitPolicy};
 

@@ -5,7 +5,7 @@ use outlast_engine::{Owner, TaskId};
 use outlast_wire::envelope::ErrorObject;
 use outlast_wire::{RawRef, codes, params, v1};
 
-use crate::server::errors::{cancel_to_wire, to_wire};
+use crate::engine_errors::{cancel_to_wire, to_wire};
 use crate::server::{McpServer, Reply, Session, audit};
 
 impl Session {

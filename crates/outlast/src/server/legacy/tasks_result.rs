@@ -9,7 +9,7 @@ use outlast_engine::{Ending, TaskId};
 use outlast_wire::{RawRef, codes, v1};
 
 use super::tasks::parse_task_id;
-use crate::server::errors::to_wire;
+use crate::engine_errors::to_wire;
 use crate::server::{Reply, ResponseStream, Session, audit};
 
 impl Session {

@@ -18,10 +18,10 @@ use outlast_wire::{Raw, codes, meta, notice, object, v2};
 
 use super::finish;
 use super::{ModernRequest, input_responses};
+use crate::engine_errors::to_wire;
 use crate::server::client_handle::capabilities;
 use crate::server::delivery::tickets::{self, TicketTool};
 use crate::server::delivery::{self, CallSource, DeliveryOutcome, DeliveryPlan, InputDelivery};
-use crate::server::errors::to_wire;
 use crate::server::session::progress_params;
 use crate::server::{
     ClientHandle, IncomingRequest, PreparedCall, RequestParts, Reservation, TaskPolicy,

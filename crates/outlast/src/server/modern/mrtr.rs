@@ -11,9 +11,9 @@ use super::finish::DraftReply;
 use super::request_state::{Fingerprint, RequestState, StateCipher};
 use super::suspended::{SuspendedCall, TooManySuspended};
 use super::{ModernRequest, input_responses};
+use crate::engine_errors::to_wire;
 use crate::log_limit::LogLimit;
 use crate::server::TaskPolicy;
-use crate::server::errors::to_wire;
 
 static NOT_STORED: LogLimit = LogLimit::new();
 

@@ -9,8 +9,8 @@ use outlast_wire::{Raw, RawRef, codes, params, v2};
 
 use super::finish::DraftReply;
 use super::{ModernRequest, input_responses};
+use crate::engine_errors::to_wire;
 use crate::server::McpServer;
-use crate::server::errors::to_wire;
 
 impl ModernRequest {
     /// V2-GET-1 to V2-GET-7, V2-GET-12.

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::Session;
-use crate::server::errors;
+use crate::engine_errors;
 
 /// The preferences of one session.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -124,7 +124,7 @@ impl Session {
         };
         save().await.map_err(|error| {
             *self.preferences.values() = before;
-            errors::to_wire(&EngineError::from(error))
+            engine_errors::to_wire(&EngineError::from(error))
         })
     }
 

@@ -2,6 +2,7 @@
 //! origin are followed.
 
 use std::net::IpAddr;
+#[cfg(feature = "tls")]
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,8 +13,11 @@ use reqwest::header::{
     ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, LOCATION, RETRY_AFTER,
 };
 use reqwest::{Client, Method, Request, Response, StatusCode, Url, redirect, retry};
+#[cfg(feature = "tls")]
 use rustls::pki_types::CertificateDer;
+#[cfg(feature = "tls")]
 use rustls::pki_types::pem::PemObject;
+#[cfg(feature = "tls")]
 use rustls::{ClientConfig, RootCertStore};
 
 use super::post::explanation;
@@ -277,19 +281,14 @@ pub(super) fn retry_after(response: &Response) -> Option<Duration> {
 /// The HTTP client for `url`: HTTP/1.1, without retries. Redirects are handled by
 /// [`Endpoint::follow`].
 fn client(url: &Url, options: &HttpClientOptions) -> Result<Client, String> {
-    let roots = match url.scheme() {
-        "https" => root_certificates(&options.trusted_certificates)?,
-        _ => RootCertStore::empty(),
-    };
-    // The default provider of the process belongs to the program, not to a library.
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let tls = ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .map_err(|error| error.to_string())?
-        .with_root_certificates(roots)
-        .with_no_client_auth();
-    let client = Client::builder()
-        .tls_backend_preconfigured(tls)
+    let client = Client::builder();
+    #[cfg(feature = "tls")]
+    let client = client.tls_backend_preconfigured(tls_config(url, options)?);
+    #[cfg(not(feature = "tls"))]
+    if url.scheme() == "https" {
+        return Err("this program was built without TLS; build it with the feature `tls`".into());
+    }
+    let client = client
         .connect_timeout(options.connect_timeout)
         .tcp_keepalive(TCP_KEEPALIVE)
         .redirect(redirect::Policy::none())
@@ -312,7 +311,22 @@ fn is_on_this_machine(url: &Url) -> bool {
     }
 }
 
+#[cfg(feature = "tls")]
+fn tls_config(url: &Url, options: &HttpClientOptions) -> Result<ClientConfig, String> {
+    let roots = match url.scheme() {
+        "https" => root_certificates(&options.trusted_certificates)?,
+        _ => RootCertStore::empty(),
+    };
+    // The default provider of the process belongs to the program, not to a library.
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .map_err(|error| error.to_string())?;
+    Ok(config.with_root_certificates(roots).with_no_client_auth())
+}
+
 /// The root certificates of the system and those in `pem`.
+#[cfg(feature = "tls")]
 fn root_certificates(pem: &[u8]) -> Result<RootCertStore, String> {
     let mut roots = RootCertStore::empty();
     let system = rustls_native_certs::load_native_certs();

@@ -3,7 +3,7 @@
 use outlast::client::{
     self, Client, ClientOptions, Execution, OutcomeError, Target, TaskPreference,
 };
-use outlast::engine::Outcome;
+use outlast::task::Outcome;
 use outlast::transport::http_client::HttpClientOptions;
 use outlast_testkit::mcp::ScriptedHttpServer;
 use serde_json::{Value, json};

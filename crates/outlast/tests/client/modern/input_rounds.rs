@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use outlast::client::{self, ClientOptions, OutcomeError, TaskPreference};
-use outlast::engine::Outcome;
+use outlast::task::Outcome;
 use serde_json::{Value, json};
 
 use super::{connected, created, filled_in, form, rejects_subscriptions, shown};
@@ -156,7 +156,7 @@ async fn a_rejection_without_a_response_form_fails_the_call() {
     }
     let items = inbox.items();
     let sampling =
-        |item: &&client::InboxItem| item.request.kind == outlast::engine::InputKind::Sample;
+        |item: &&client::InboxItem| item.request.kind == outlast::task::InputKind::Sample;
     inbox
         .decline(items.iter().find(sampling).unwrap().id)
         .unwrap();

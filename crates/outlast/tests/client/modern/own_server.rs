@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use outlast::client::{Client, ClientOptions, Era, Target, TaskPreference};
-use outlast::engine::Outcome;
 use outlast::server::TaskPolicy;
 use outlast::store::open_store;
+use outlast::task::Outcome;
 use outlast::tools::Hints;
 use outlast::transport::child::ChildOptions;
 use outlast::transport::http::{HttpOptions, serve};

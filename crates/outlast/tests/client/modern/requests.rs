@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use outlast::client::{self, ClientOptions, OutcomeError, TaskPreference};
-use outlast::engine::Outcome;
+use outlast::task::Outcome;
 use serde_json::{Value, json};
 
 use super::{

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use outlast::client::{Client, ClientOptions, Era, Target, TaskPreference};
-use outlast::engine::Outcome;
+use outlast::task::Outcome;
 use outlast::transport::duplex;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, CancelTaskParams, ContentBlock,

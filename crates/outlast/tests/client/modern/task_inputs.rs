@@ -5,7 +5,7 @@ use std::time::Duration;
 use outlast::client::{
     self, Client, ClientOptions, Execution, InboxEvent, OutcomeError, TaskReference,
 };
-use outlast::engine::{InputKind, Outcome};
+use outlast::task::{InputKind, Outcome};
 use outlast::wire::codes;
 use serde_json::{Value, json};
 

@@ -7,7 +7,8 @@ use outlast::client::{
     self, CallError, CancelError, Client, ClientOptions, Execution, OutcomeError, ReferenceStore,
     TaskPreference, TaskReference,
 };
-use outlast::engine::{ErrorCode, MemoryStore, Outcome, Store};
+use outlast::store::{MemoryStore, Store};
+use outlast::task::{ErrorCode, Outcome};
 use outlast::wire::Status;
 use serde_json::{Value, json};
 

@@ -5,10 +5,12 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use outlast::client::Target;
-use outlast::engine::{Engine, MemoryStore, Policy, Store};
+use outlast::engine::Engine;
 use outlast::gateway::{Settings, Upstream};
 use outlast::resources::Resources;
 use outlast::server::McpServer;
+use outlast::store::{MemoryStore, Store};
+use outlast::task::Policy;
 use outlast::transport::http::{self, HttpOptions, HttpServer};
 use outlast::transport::http_client::{self, HttpClientOptions};
 use outlast::transport::link::{Link, TransportError};

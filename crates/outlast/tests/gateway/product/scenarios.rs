@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use outlast::engine::Policy;
-use outlast::engine::task::TtlPolicy;
+use outlast::task::Policy;
+use outlast::task::TtlPolicy;
 use outlast_testkit::mcp::caller::{Answers, Caller, Ending, Kind, accepting, declining};
 use outlast_testkit::mcp::endpoint::Transport;
 use outlast_testkit::within;

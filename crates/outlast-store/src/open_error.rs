@@ -1,15 +1,23 @@
-//! Why a store file could not be opened or copied. An error never leaves the file changed.
+//! Why a store could not be opened. An error never leaves a store file changed.
 
 use std::io;
-use std::path::{Path, PathBuf};
+#[cfg(feature = "sqlite")]
+use std::path::Path;
+use std::path::PathBuf;
 
-use super::lock::Holder;
+#[cfg(feature = "sqlite")]
+use crate::sqlite::Holder;
+use crate::url::StoreUrlError;
 
-/// Why a store file could not be opened. The file is unchanged.
+/// Why a store could not be opened. A file is unchanged.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum OpenError {
+    /// The text names no store.
+    #[error(transparent)]
+    Url(#[from] StoreUrlError),
     /// Another store has the file open, in this process or another.
+    #[cfg(feature = "sqlite")]
     #[error("{} is in use by {holder}; stop it or choose another --store", .path.display())]
     InUse {
         /// The file.
@@ -81,6 +89,7 @@ pub enum OpenError {
         source: io::Error,
     },
     /// SQLite reported an error.
+    #[cfg(feature = "sqlite")]
     #[error("cannot open {}: {source}", .path.display())]
     Sqlite {
         /// The file.
@@ -94,13 +103,14 @@ pub enum OpenError {
     Postgres(#[from] crate::postgres::PostgresError),
 }
 
+#[cfg(feature = "sqlite")]
 impl OpenError {
-    pub(super) fn io(path: &Path) -> impl FnOnce(io::Error) -> Self {
+    pub(crate) fn io(path: &Path) -> impl FnOnce(io::Error) -> Self {
         let path = path.to_owned();
         |source| Self::Io { path, source }
     }
 
-    pub(super) fn sqlite(path: &Path) -> impl FnOnce(rusqlite::Error) -> Self {
+    pub(crate) fn sqlite(path: &Path) -> impl FnOnce(rusqlite::Error) -> Self {
         let path = path.to_owned();
         |source| match source.sqlite_error_code() {
             Some(rusqlite::ErrorCode::DatabaseCorrupt | rusqlite::ErrorCode::NotADatabase) => {
@@ -111,12 +121,12 @@ impl OpenError {
         }
     }
 
-    pub(super) fn foreign(path: &Path, what: impl Into<String>) -> Self {
+    pub(crate) fn foreign(path: &Path, what: impl Into<String>) -> Self {
         let (path, what) = (path.to_owned(), what.into());
         Self::Foreign { path, what }
     }
 
-    pub(super) fn corrupt(path: &Path, what: impl Into<String>) -> Self {
+    pub(crate) fn corrupt(path: &Path, what: impl Into<String>) -> Self {
         let (path, what) = (path.to_owned(), what.into());
         Self::Corrupt { path, what }
     }

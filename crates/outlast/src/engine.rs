@@ -1,0 +1,10 @@
+//! The engine that runs calls and stores tasks, for a [`Backend`](crate::server::Backend) of your
+//! own. [`Server`](crate::Server) makes one for your tools.
+
+pub use outlast_engine::engine::{
+    AUDIT, CallContext, CreatedTask, EndedTask, EngineBuilder, EngineError, Event, FnRunner,
+    InputError, NewCall, RecoveryCounts, Runner, ShutdownReport, TaskPage, UnconfirmedResponse,
+    Watch, Work,
+};
+pub use outlast_engine::transition::Refused;
+pub use outlast_engine::{Clock, Engine, Ids, RandomIds, SystemClock};
