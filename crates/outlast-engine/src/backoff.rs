@@ -43,7 +43,7 @@ impl Backoff {
     }
 
     /// The next delay, shortened by `share` of `u32::MAX` of its half.
-    fn shortened_by(&mut self, share: u32) -> Duration {
+    pub(crate) fn shortened_by(&mut self, share: u32) -> Duration {
         let whole = self.next.min(self.longest);
         self.next = whole
             .saturating_mul(2)

@@ -19,6 +19,11 @@ pub trait Ids: Send + Sync + 'static {
 
     /// A fresh node id.
     fn node(&self) -> NodeId;
+
+    /// A number that shortens the delay between two attempts at random.
+    fn jitter(&self) -> u32 {
+        u32::from_be_bytes(random::bytes())
+    }
 }
 
 /// The clock of the operating system.

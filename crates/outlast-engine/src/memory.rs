@@ -8,6 +8,7 @@ use async_trait::async_trait;
 use outlast_wire::{Raw, Timestamp};
 use tokio::sync::watch;
 
+use crate::engine::Progress;
 use crate::id::{NodeId, Revision, Scope, TaskId};
 use crate::index::Index;
 use crate::owner::Owner;
@@ -218,6 +219,10 @@ impl Store for MemoryStore {
     async fn nodes(&self) -> Result<Vec<NodeStatus>, StoreError> {
         self.usable()?;
         Ok(self.index.nodes())
+    }
+
+    fn publish_progress(&self, node: NodeId, id: TaskId, progress: &Progress) {
+        self.index.publish_progress(node, id, progress);
     }
 
     fn health(&self) -> watch::Receiver<Health> {

@@ -250,6 +250,7 @@ impl Store for FaultyStore {
         }
     }
 
+    forward_store!(self => &self.inner; publish_progress);
     forward_store!(self => &self.inner, around write; remove, write_records, swap_record, publish_address);
     forward_store!(self => &self.inner, around later; load, page, search, due, usage, record, records, leave, nodes, close);
 }

@@ -35,6 +35,10 @@ impl Ids for CountingIds {
         // 63 bits, as random ones have.
         NodeId(mix_bits(self.next()) >> 1)
     }
+
+    fn jitter(&self) -> u32 {
+        mix_bits(self.next()) as u32
+    }
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
+use outlast_engine::engine::Progress;
 use outlast_engine::store::{
     DueTasks, Filter, Health, Insert, InsertResult, NodeState, NodeStatus, Page, Position, Reason,
     Record, RecordKey, RecordSwap, RecordWrite, Replace, Snapshot, StoreEvent, StoreEvents,
@@ -102,7 +103,7 @@ impl World {
     fn tell_others(&self, node: NodeId, news: StoreEvent) {
         for (_, member) in self.nodes.iter().filter(|(known, _)| **known != node) {
             // A node that stopped listening is about to leave.
-            let _ = member.tell.send(news);
+            let _ = member.tell.send(news.clone());
         }
     }
 }
@@ -398,6 +399,12 @@ impl Store for ModelStore {
             open_tasks: open_of(*node),
         });
         Ok(statuses.collect())
+    }
+
+    fn publish_progress(&self, node: NodeId, id: TaskId, progress: &Progress) {
+        if let Ok(world) = self.world() {
+            world.tell_others(node, StoreEvent::Progress(id, progress.clone()));
+        }
     }
 
     fn health(&self) -> watch::Receiver<Health> {

@@ -5,7 +5,7 @@ use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use tokio::sync::mpsc;
+use tokio::sync::{Notify, mpsc};
 
 use super::expiry::DeadlineAlarm;
 use super::metrics::EngineMetrics;
@@ -120,6 +120,7 @@ impl EngineBuilder {
             alarm: DeadlineAlarm::default(),
             status_queue: Default::default(),
             unresolved,
+            orphans: Notify::new(),
             phases,
             metrics: EngineMetrics::new(),
         });
@@ -154,6 +155,7 @@ impl EngineBuilder {
             spawn(inner.clone().run_status_writer());
             spawn(inner.clone().run_reconciler(unresolved_ids));
             spawn(inner.clone().run_store_event_loop(events));
+            spawn(inner.clone().run_recovery_loop());
             guard.enter(Phase::Open);
             Ok(recovered)
         };

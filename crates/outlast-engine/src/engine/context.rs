@@ -110,9 +110,10 @@ impl CallContext {
             }
             fields.progress = Some(progress.clone());
         }
+        // A call that is not a task has no watchers elsewhere.
+        let is_task = self.call_state.was_stored();
         self.inner
-            .subscribers
-            .publish(self.call_state.id, || Event::Progress(progress.clone()));
+            .publish_progress(self.call_state.id, progress, is_task);
     }
 
     /// Sends a log message to the watchers. It is not stored, and a slow watcher misses some
@@ -334,7 +335,7 @@ impl CallContext {
             if !error.is_transient() || self.inner.phase() == Phase::Closed {
                 return;
             }
-            delay.wait().await;
+            delay.wait(&*self.inner.ids).await;
         }
     }
 

@@ -195,7 +195,7 @@ impl Inner {
             match self.store.load(&Scope::AnyTask, id).await {
                 Ok(found) => return found,
                 Err(error) if error.is_transient() && self.phase() != Phase::Closed => {
-                    delay.wait().await;
+                    delay.wait(&*self.ids).await;
                 }
                 Err(_) => return None,
             }

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Engine, EngineError, Event, Inner, Phase, Progress};
+use super::{Engine, EngineError, Inner, Phase, Progress};
 use crate::id::{Attempt, InputKey, Scope, TaskId};
 use crate::input::InputRequest;
 use crate::outcome::Outcome;
@@ -67,10 +67,9 @@ impl DetachedTask {
         unless_unchanged(change.await)
     }
 
-    /// Publishes progress to the watchers of this process. It is not stored.
+    /// Publishes progress to the watchers. It is not stored.
     pub fn progress(&self, progress: &Progress) {
-        let subscribers = &self.inner.subscribers;
-        subscribers.publish(self.id, || Event::Progress(progress.clone()));
+        self.inner.publish_progress(self.id, progress.clone(), true);
     }
 
     /// Makes an input request. The task awaits input until the response, which stays stored with

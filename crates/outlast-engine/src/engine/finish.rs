@@ -77,7 +77,7 @@ impl Inner {
                 Err(ChangeError::Store(StoreError::Conflict { .. })) => {}
                 Err(ChangeError::Store(error)) if self.may_retry(&error) => {
                     tracing::warn!(%task, %error, "cannot store an outcome; retrying");
-                    delay.wait().await;
+                    delay.wait(&*self.ids).await;
                 }
                 Err(ChangeError::Store(error)) => {
                     tracing::error!(%task, %error, "could not store an outcome");
@@ -104,7 +104,7 @@ impl Inner {
             match self.store.get(&Scope::AnyTask, call_state.id).await {
                 Ok(Some(Snapshot::Open(task))) => return Some(task),
                 Ok(Some(Snapshot::Ended(_)) | None) => return None,
-                Err(error) if self.may_retry(&error) => delay.wait().await,
+                Err(error) if self.may_retry(&error) => delay.wait(&*self.ids).await,
                 Err(error) => {
                     tracing::error!(task = %call_state.id, %error, "could not store an outcome");
                     return None;

@@ -42,7 +42,7 @@ mod wait;
 use std::sync::Arc;
 
 use outlast_wire::Timestamp;
-use tokio::sync::mpsc;
+use tokio::sync::{Notify, mpsc};
 
 use crate::clock::{Clock, Ids};
 use crate::id::{NodeId, TaskId};
@@ -86,6 +86,8 @@ pub(crate) struct Inner {
     alarm: expiry::DeadlineAlarm,
     status_queue: status_writer::StatusQueue,
     unresolved: mpsc::UnboundedSender<TaskId>,
+    /// Notified when there may be tasks to claim.
+    orphans: Notify,
     phases: phase::PhaseWatch,
     metrics: metrics::EngineMetrics,
 }

@@ -52,7 +52,7 @@ impl Inner {
                 tokio::select! {
                     biased;
                     () = self.reached(Phase::Closed) => return,
-                    () = delay.wait() => {}
+                    () = delay.wait(&*self.ids) => {}
                 }
             }
         }
@@ -84,7 +84,7 @@ impl Inner {
                 tracing::error!(task = %id, %error, "could not remove a task whose creation failed");
                 return;
             }
-            delay.wait().await;
+            delay.wait(&*self.ids).await;
         }
     }
 

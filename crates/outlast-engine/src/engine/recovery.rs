@@ -87,7 +87,7 @@ impl Inner {
                     return Err(error);
                 }
                 tracing::warn!(%error, "cannot recover tasks; retrying");
-                delay.wait().await;
+                delay.wait(&*self.ids).await;
             }
         }
     }

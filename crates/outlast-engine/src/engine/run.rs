@@ -10,6 +10,7 @@ use tracing::Instrument;
 use super::call_state::CallState;
 use super::{CallContext, Inner, Phase, Runner, call_span};
 use crate::backoff::Backoff;
+use crate::clock::Ids;
 use crate::outcome::{ErrorCode, Outcome};
 use crate::runtime::sleep;
 use crate::task::ResumeState;
@@ -97,8 +98,8 @@ impl Default for RetryDelay {
 }
 
 impl RetryDelay {
-    pub(crate) async fn wait(&mut self) {
-        sleep(self.0.delay()).await;
+    pub(crate) async fn wait(&mut self, ids: &dyn Ids) {
+        sleep(self.0.shortened_by(ids.jitter())).await;
     }
 }
 

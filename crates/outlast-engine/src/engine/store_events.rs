@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::recovery::RetryLimit;
 use super::run::RetryDelay;
-use super::{Inner, Phase};
+use super::{Event, Inner, Phase, Progress};
 use crate::id::{Scope, TaskId};
 use crate::outcome::Ending;
 use crate::store::{StoreError, StoreEvent, StoreEvents};
@@ -24,10 +24,11 @@ impl Inner {
                     Some(next) => events = next,
                     None => return,
                 },
-                Some(StoreEvent::NodeLeft) => {
-                    if let Err(error) = self.recover(RetryLimit::Unlimited).await {
-                        tracing::error!(%error, "could not recover the tasks of a node that left");
-                    }
+                // Not here: a recovery may have to wait until this node has joined again.
+                Some(StoreEvent::NodeLeft) => self.orphans.notify_one(),
+                Some(StoreEvent::Progress(id, progress)) => {
+                    self.subscribers
+                        .publish(id, || Event::Progress(progress.clone()));
                 }
                 Some(StoreEvent::TaskChanged(id)) => {
                     if let Err(error) = self.apply_stored_state(id).await {
@@ -39,6 +40,31 @@ impl Inner {
         }
     }
 
+    /// Recovers the tasks of nodes that left until the engine closes.
+    pub(crate) async fn run_recovery_loop(self: Arc<Self>) {
+        loop {
+            tokio::select! {
+                biased;
+                () = self.reached(Phase::Closed) => return,
+                () = self.orphans.notified() => {}
+            }
+            if let Err(error) = self.recover(RetryLimit::Unlimited).await {
+                tracing::error!(%error, "could not recover the tasks of a node that left");
+            }
+        }
+    }
+
+    /// Publishes progress to the watchers here, and of a task to those of other nodes.
+    pub(crate) fn publish_progress(&self, id: TaskId, mut progress: Progress, is_task: bool) {
+        if is_task {
+            let cut = |text: Arc<str>| self.policy.sizes.cut_status(&text).into();
+            progress.message = progress.message.map(cut);
+            self.store.publish_progress(self.node, id, &progress);
+        }
+        self.subscribers
+            .publish(id, || Event::Progress(progress.clone()));
+    }
+
     /// Joins the store again after the store removed this node, and handles the changes since then.
     /// Returns `None` when the engine closes.
     async fn rejoin(&self) -> Option<StoreEvents> {
@@ -47,12 +73,14 @@ impl Inner {
             tokio::select! {
                 biased;
                 () = self.reached(Phase::Closed) => return None,
-                () = delay.wait() => {}
+                () = delay.wait(&*self.ids) => {}
             }
             match self.store.join(self.node).await {
                 Ok(events) => {
                     let ids = self.calls.ids().into_iter().chain(self.subscribers.ids());
                     ids.for_each(|id| self.reconcile_later(id));
+                    // Nodes may have left in the meantime.
+                    self.orphans.notify_one();
                     return Some(events);
                 }
                 Err(error) if error.is_transient() => {}

@@ -14,6 +14,7 @@ use std::sync::Arc;
 use crossbeam_utils::CachePadded;
 use outlast_wire::Timestamp;
 
+use crate::engine::Progress;
 use crate::id::{NodeId, Revision, Scope, TaskId};
 use crate::owner::Owner;
 use crate::policy::Quota;
@@ -379,6 +380,11 @@ impl<C: Clone> Index<C> {
     /// Sets the address of a joined node.
     pub fn publish_address(&self, node: NodeId, address: &str) {
         self.nodes.publish_address(node, address);
+    }
+
+    /// Sends progress of a task to the other joined nodes.
+    pub fn publish_progress(&self, node: NodeId, id: TaskId, progress: &Progress) {
+        self.nodes.publish_progress(node, id, progress);
     }
 
     /// The joined nodes, in the order of their ids.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use tokio::sync::mpsc;
 
 use super::lock;
+use crate::engine::Progress;
 use crate::id::{NodeId, TaskId};
 use crate::runtime::Mutex;
 use crate::runtime::atomic::{AtomicU64, Ordering};
@@ -85,6 +86,17 @@ impl Nodes {
         let joined = lock(&self.joined);
         for (_, member) in joined.iter().filter(|(known, _)| **known != node) {
             let _ = member.sender.send(StoreEvent::TaskChanged(id));
+        }
+    }
+
+    pub(super) fn publish_progress(&self, node: NodeId, id: TaskId, progress: &Progress) {
+        if self.only.is(node) {
+            return;
+        }
+        let joined = lock(&self.joined);
+        for (_, member) in joined.iter().filter(|(known, _)| **known != node) {
+            let event = StoreEvent::Progress(id, progress.clone());
+            let _ = member.sender.send(event);
         }
     }
 }

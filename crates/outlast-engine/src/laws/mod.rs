@@ -171,6 +171,7 @@ macro_rules! store_laws {
                 other_nodes_receive_a_change
                 other_nodes_receive_an_end
                 other_nodes_receive_a_removal
+                other_nodes_receive_progress
                 change_by_an_unknown_node_is_received
                 event_arrives_after_the_change_is_visible
                 other_nodes_receive_the_departure_of_a_node

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use tokio::time::timeout;
 
+use crate::engine::Progress;
 use crate::id::NodeId;
 use crate::laws::fixtures::*;
 use crate::store::{Replace, Store, StoreEvent, StoreEvents};
@@ -53,6 +54,22 @@ pub async fn change_by_an_unknown_node_is_received(store: &Arc<dyn Store>) {
     let reply = store.replace(Replace { node, ..change }).await;
     assert!(reply.is_ok());
     received(&mut here, StoreEvent::TaskChanged(task.id)).await;
+}
+
+/// Every other node receives the progress of a task, the node that published it does not.
+pub async fn other_nodes_receive_progress(store: &Arc<dyn Store>) {
+    let task = stored(store, task(1)).await;
+    let (mut here, mut there, mut elsewhere) = joined_nodes(store).await;
+    let progress = Progress {
+        done: 1.5,
+        total: Some(3.0),
+        message: Some("half \u{0} done".into()),
+    };
+    store.publish_progress(NODE_A, task.id, &progress);
+    let event = StoreEvent::Progress(task.id, progress);
+    received(&mut there, event.clone()).await;
+    received(&mut elsewhere, event.clone()).await;
+    not_received(&mut here, event);
 }
 
 /// An event arrives after its change is visible (P1, P6).

@@ -76,6 +76,18 @@ macro_rules! forward_store {
             }
         }
     };
+    (@publish_progress $self:ident, $store:expr) => {
+        fn publish_progress(
+            &$self,
+            node: $crate::NodeId,
+            id: $crate::TaskId,
+            progress: &$crate::engine::Progress,
+        ) {
+            if let Ok(store) = $crate::store::forward::target(|| Ok($store)) {
+                store.publish_progress(node, id, progress);
+            }
+        }
+    };
     (@health $self:ident, $store:expr) => {
         fn health(&$self) -> $crate::store::forward::Receiver<$crate::store::Health> {
             $store.health()

@@ -21,6 +21,7 @@ use async_trait::async_trait;
 use outlast_wire::{Raw, Timestamp};
 use tokio::sync::{mpsc, watch};
 
+use crate::engine::Progress;
 use crate::id::{NodeId, Revision, Scope, TaskId};
 use crate::owner::Owner;
 use crate::policy::Quota;
@@ -137,6 +138,10 @@ pub trait Store: Send + Sync + 'static {
     /// ids.
     async fn nodes(&self) -> Result<Vec<NodeStatus>, StoreError>;
 
+    /// Sends progress of a task to the other joined nodes. It is not stored, and some may be lost: of
+    /// several values of one task that wait, only the newest is sent.
+    fn publish_progress(&self, node: NodeId, id: TaskId, progress: &Progress);
+
     /// Whether the store can be written now, and changes of that.
     fn health(&self) -> watch::Receiver<Health>;
 
@@ -192,10 +197,12 @@ pub struct DueTasks {
 pub type StoreEvents = mpsc::UnboundedReceiver<StoreEvent>;
 
 /// An event caused by another node.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum StoreEvent {
     /// A task changed or was removed.
     TaskChanged(TaskId),
+    /// The work of a task reported progress.
+    Progress(TaskId, Progress),
     /// A node left: there may be tasks to claim.
     NodeLeft,
     /// This node could not renew its lease in time, and other nodes may claim its tasks. The store

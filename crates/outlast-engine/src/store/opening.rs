@@ -75,7 +75,7 @@ impl Shared {
 impl Store for OpeningStore {
     forward_store!(self => self.opened()?;
         insert, replace, remove, get, load, body, page, search, due, claim, usage, write_records, swap_record, record, records,
-        leave, publish_address, nodes,
+        leave, publish_address, publish_progress, nodes,
     );
 
     async fn join(&self, node: NodeId) -> Result<StoreEvents, StoreError> {

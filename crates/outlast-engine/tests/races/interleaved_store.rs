@@ -99,7 +99,7 @@ impl Store for InterleavedStore {
 
     forward_store!(self => &self.inner, around write; remove);
     forward_store!(self => &self.inner, around read; load, page, search, due, claim, join, leave);
-    forward_store!(self => &self.inner; usage, write_records, swap_record, record, records, publish_address, nodes, health, close);
+    forward_store!(self => &self.inner; usage, write_records, swap_record, record, records, publish_address, publish_progress, nodes, health, close);
 }
 
 fn injected_failure() -> StoreError {

@@ -1,5 +1,7 @@
 //! Operations as JSON for the function `write_batch`, and its replies.
 
+use std::sync::{Arc, OnceLock};
+
 use outlast_engine::store::{Insert, InsertResult, Record, RecordSwap, RecordWrite, Replace};
 use outlast_engine::{Committed, NodeId, Owner, Revision, StoreError, Task, TaskId};
 use outlast_wire::{Raw, Timestamp};
@@ -7,6 +9,7 @@ use serde_json::{Map, Value, json};
 use tokio::sync::oneshot;
 
 use super::connection::unavailable;
+use super::progress::PendingProgress;
 use super::text::encode;
 use crate::encoding;
 
@@ -20,6 +23,11 @@ pub(super) enum Operation {
     Remove(NodeId, Vec<(TaskId, Revision)>, Reply<Vec<TaskId>>),
     Records(Vec<RecordWrite>, Reply<()>),
     Swap(RecordSwap, Timestamp, Reply<bool>),
+    /// What was pending when the writer came to it.
+    Progress(
+        Arc<PendingProgress>,
+        OnceLock<Vec<(TaskId, NodeId, String)>>,
+    ),
 }
 
 /// One row that `write_batch` returned.
@@ -70,6 +78,18 @@ impl Operation {
                 "expected": swap.expected.as_deref().map(hex),
                 "record": put(&swap.record),
             })],
+            Self::Progress(pending, taken) => taken
+                .get_or_init(|| pending.take())
+                .iter()
+                .map(|(id, node, text)| {
+                    json!({
+                        "kind": "progress",
+                        "node": node.0.cast_signed(),
+                        "id": id.to_string(),
+                        "progress": text,
+                    })
+                })
+                .collect(),
         }
     }
 
@@ -77,13 +97,17 @@ impl Operation {
     pub(super) fn steps_len(&self) -> usize {
         match self {
             Self::Remove(_, tasks, _) => tasks.len(),
+            Self::Progress(_, taken) => taken.get().map_or(1, Vec::len),
             Self::Insert(..) | Self::Replace(..) | Self::Records(..) | Self::Swap(..) => 1,
         }
     }
 
-    /// Whether it changes or removes tasks, which other nodes may know.
+    /// Whether it has something for other nodes, which may know the task.
     pub(super) fn changes_tasks(&self) -> bool {
-        matches!(self, Self::Replace(..) | Self::Remove(..))
+        matches!(
+            self,
+            Self::Replace(..) | Self::Remove(..) | Self::Progress(..)
+        )
     }
 
     /// The approximate size of its steps.
@@ -103,7 +127,7 @@ impl Operation {
                 let params = replace.next.origin.params.as_ref();
                 body + params.map_or(0, Raw::size) + of_records(&replace.records)
             }
-            Self::Remove(..) => 0,
+            Self::Remove(..) | Self::Progress(..) => 0,
             Self::Records(writes, _) => of_records(writes),
             Self::Swap(swap, ..) => 2 * swap.record.bytes.len(),
         };
@@ -130,9 +154,13 @@ impl Operation {
                 });
             }
             Self::Remove(_, tasks, reply) => {
-                let pairs = tasks.into_iter().zip(steps);
-                let removed = pairs.filter(|(_, step)| step.word == "done");
-                let _ = reply.send(Ok(removed.map(|((id, _), _)| id).collect()));
+                let _ = reply.send(if steps.iter().any(|step| step.word == "lost") {
+                    Err(lost())
+                } else {
+                    let pairs = tasks.into_iter().zip(steps);
+                    let removed = pairs.filter(|(_, step)| step.word == "done");
+                    Ok(removed.map(|((id, _), _)| id).collect())
+                });
             }
             Self::Records(_, reply) => {
                 let _ = reply.send(Ok(()));
@@ -140,6 +168,8 @@ impl Operation {
             Self::Swap(_, _, reply) => {
                 let _ = reply.send(Ok(first == "done"));
             }
+            // The next progress replaces it.
+            Self::Progress(..) => {}
         }
     }
 
@@ -151,6 +181,7 @@ impl Operation {
             Self::Remove(_, _, reply) => drop(reply.send(Err(error))),
             Self::Records(_, reply) => drop(reply.send(Err(error))),
             Self::Swap(_, _, reply) => drop(reply.send(Err(error))),
+            Self::Progress(..) => {}
         }
     }
 }

@@ -14,6 +14,7 @@ use tokio_postgres::types::Type;
 
 use super::connection::{Link, Parameter};
 use super::leases::Leases;
+use super::progress;
 
 pub(super) struct Changes {
     pub(super) link: Arc<Link>,
@@ -57,7 +58,7 @@ impl Changes {
             return Ok(0);
         }
         let sql = format!(
-            "SELECT seq, node, task FROM {}.changes WHERE seq > $1 ORDER BY seq LIMIT {MAX_CHANGES}",
+            "SELECT seq, node, task, progress FROM {}.changes WHERE seq > $1 ORDER BY seq LIMIT {MAX_CHANGES}",
             self.schema
         );
         let after = *cursor;
@@ -65,12 +66,14 @@ impl Changes {
         for row in &rows {
             *cursor = row.get(0);
             let (from, task): (i64, Option<&str>) = (row.get(1), row.get(2));
-            let event = match task.map(str::parse) {
-                None => StoreEvent::NodeLeft,
-                Some(Ok(id)) => StoreEvent::TaskChanged(id),
-                Some(Err(_)) => continue,
+            let reported: Option<&str> = row.get(3);
+            let event = match (task.map(str::parse), reported.map(progress::read)) {
+                (None, _) => StoreEvent::NodeLeft,
+                (Some(Ok(id)), None) => StoreEvent::TaskChanged(id),
+                (Some(Ok(id)), Some(Some(reported))) => StoreEvent::Progress(id, reported),
+                (Some(_), _) => continue,
             };
-            self.leases.send(NodeId(from.cast_unsigned()), event);
+            self.leases.send(NodeId(from.cast_unsigned()), &event);
         }
         Ok(rows.len())
     }

@@ -3,12 +3,11 @@
 //! The clock of the database decides when a lease has lapsed. A node that finds lapsed leases marks
 //! their nodes as lost: from then on the database refuses writes of these nodes, and other nodes may
 //! claim their tasks. Locally, a node writes only until its *trust window* ends: the start of its last
-//! successful renewal plus the lease minus a margin. After an outage, no node marks others until it has
-//! renewed for the time of a lease, so that every node gets the chance to renew first.
+//! successful renewal plus the lease minus a margin. `renewals` says when a node may mark others.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use outlast_engine::store::{StoreEvent, StoreEvents};
 use outlast_engine::{Committed, NodeId, StoreError, Task};
@@ -19,6 +18,7 @@ use tokio_postgres::types::Type;
 
 use super::batch::bounded;
 use super::connection::{Failed, Link, Parameter, unavailable};
+use super::renewals::{HEARTBEAT, Renewals, TRUST_WINDOW};
 use super::row::{self, COLUMNS};
 
 pub(super) struct Leases {
@@ -180,24 +180,22 @@ impl Leases {
     pub(super) async fn renew_loop(self: Arc<Self>) {
         let mut ticks = interval(HEARTBEAT);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let mut renewing_since = None;
+        let mut renewals = Renewals::default();
         loop {
             ticks.tick().await;
             if self.joined.lock().is_empty() {
-                renewing_since = None;
+                renewals.failed();
                 continue;
             }
-            let since: Instant = match (self.renew().await, renewing_since) {
-                (Ok(()), Some(since)) => since,
-                (Ok(()), None) => Instant::now(),
-                (Err(error), _) => {
+            match self.renew().await {
+                Ok(()) => renewals.succeeded(Instant::now()),
+                Err(error) => {
                     tracing::warn!(%error, "cannot renew the lease of this node; retrying");
-                    renewing_since = None;
+                    renewals.failed();
                     continue;
                 }
-            };
-            renewing_since = Some(since);
-            if since.elapsed() >= LEASE
+            }
+            if renewals.may_mark_lost(Instant::now())
                 && let Err(error) = self.mark_lost_nodes().await
             {
                 tracing::warn!(%error, "cannot look for nodes whose lease lapsed; retrying");
@@ -262,20 +260,12 @@ impl Leases {
     }
 
     /// Sends an event to the nodes of this store, except to the one that caused it.
-    pub(super) fn send(&self, from: NodeId, event: StoreEvent) {
+    pub(super) fn send(&self, from: NodeId, event: &StoreEvent) {
         for (_, other) in self.joined.lock().iter().filter(|(node, _)| **node != from) {
             // An engine that does not listen is about to leave.
-            let _ = other.events.send(event);
+            let _ = other.events.send(event.clone());
         }
     }
 }
 
-/// How long a node is joined after its last renewal.
-pub(super) const LEASE: Duration = Duration::from_secs(10);
-
 const LEASE_MS: i64 = 10_000;
-
-const HEARTBEAT: Duration = Duration::from_secs(3);
-
-/// The lease minus a margin for the difference between clocks.
-const TRUST_WINDOW: Duration = Duration::from_secs(9);

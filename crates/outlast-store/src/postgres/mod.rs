@@ -12,7 +12,8 @@
 //! | `store` | the [`Store`](outlast_engine::Store) trait |
 //! | `writer`, `batch` | many operations in one transaction, and their replies |
 //! | `read`, `row`, `text` | statements that read, and tasks as rows |
-//! | `leases` | joined nodes, their leases, and the claim of tasks of lost nodes |
+//! | `leases`, `renewals` | joined nodes, their leases, and the claim of tasks of lost nodes |
+//! | `progress` | progress of tasks that waits for the writer |
 //! | `changes`, `listener` | what other nodes changed, and notifications of it |
 
 mod batch;
@@ -22,7 +23,9 @@ mod error;
 mod leases;
 mod listener;
 mod options;
+mod progress;
 mod read;
+mod renewals;
 mod row;
 mod schema;
 mod store;
@@ -32,4 +35,5 @@ mod writer;
 
 pub use error::PostgresError;
 pub use options::PostgresUrl;
+pub use renewals::{HEARTBEAT, LEASE, Renewals, TRUST_WINDOW};
 pub use store::Postgres;

@@ -1,9 +1,10 @@
 //! The [`Store`] trait on a database: writes go to the writer, everything else is one statement.
 
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, OnceLock};
 
 use async_trait::async_trait;
+use outlast_engine::engine::Progress;
 use outlast_engine::store::{
     DueTasks, Filter, Health, Insert, InsertResult, NodeStatus, Page, Position, Record, RecordKey,
     RecordSwap, RecordWrite, Replace, Snapshot, StoreEvents, StoreFuture, Usage,
@@ -23,6 +24,7 @@ use super::error::PostgresError;
 use super::leases::Leases;
 use super::listener::Listener;
 use super::options::PostgresUrl;
+use super::progress::PendingProgress;
 use super::read::Reader;
 use super::schema;
 use super::writer::Writer;
@@ -31,6 +33,7 @@ use super::writer::Writer;
 pub struct Postgres {
     reader: Reader,
     leases: Arc<Leases>,
+    progress: Arc<PendingProgress>,
     /// `None` after the store was closed.
     writer: Mutex<Option<OpenWriter>>,
     health: Arc<watch::Sender<Health>>,
@@ -86,6 +89,7 @@ impl Postgres {
                 schema: quoted,
             },
             leases,
+            progress: Arc::default(),
             writer: Mutex::new(Some(OpenWriter { queue, task })),
             health,
             loops: Mutex::new(loops),
@@ -247,6 +251,18 @@ impl Store for Postgres {
     async fn nodes(&self) -> Result<Vec<NodeStatus>, StoreError> {
         self.usable()?;
         self.reader.nodes().await
+    }
+
+    fn publish_progress(&self, node: NodeId, id: TaskId, progress: &Progress) {
+        if self.progress.add(node, id, progress)
+            && let Some(writer) = &*self.writer.lock()
+        {
+            let taken = OnceLock::new();
+            // Without the writer, the store is closed.
+            let _ = writer
+                .queue
+                .send(Operation::Progress(self.progress.clone(), taken));
+        }
     }
 
     fn health(&self) -> watch::Receiver<Health> {

@@ -5,6 +5,7 @@ use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 
 use async_trait::async_trait;
+use outlast_engine::engine::Progress;
 use outlast_engine::index::Index;
 use outlast_engine::store::{
     DueTasks, Filter, Health, Insert, InsertResult, NodeStatus, Page, Position, Reason, Record,
@@ -267,6 +268,10 @@ impl Store for Sqlite {
     async fn nodes(&self) -> Result<Vec<NodeStatus>, StoreError> {
         self.usable()?;
         Ok(self.shared.index.nodes())
+    }
+
+    fn publish_progress(&self, node: NodeId, id: TaskId, progress: &Progress) {
+        self.shared.index.publish_progress(node, id, progress);
     }
 
     fn health(&self) -> watch::Receiver<Health> {

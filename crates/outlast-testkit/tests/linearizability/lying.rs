@@ -68,6 +68,7 @@ impl Store for Lying {
 
     forward_store!(self => &self.inner;
         insert, remove, load, body, page, search, due, claim, usage, write_records, swap_record, record, records, join, leave, publish_address,
+        publish_progress,
         nodes, health, close,
     );
 }

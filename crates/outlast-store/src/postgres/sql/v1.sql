@@ -77,11 +77,13 @@ CREATE TABLE nodes (
     seen BIGINT NOT NULL
 ) WITH (fillfactor = 50);
 
--- What other nodes have not read yet. A change without a task says that a node left.
+-- What other nodes have not read yet. A change without a task says that a node left. One with progress says how far
+-- the work of the task is.
 CREATE TABLE changes (
     seq BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     node BIGINT NOT NULL,
-    task TEXT
+    task TEXT,
+    progress TEXT
 );
 
 -- One row per open store. A write of an older generation is refused: its connection was lost.
@@ -96,11 +98,11 @@ CREATE FUNCTION lock_writes() RETURNS VOID LANGUAGE sql SET search_path FROM CUR
 $$;
 
 -- Records a change for the nodes that are joined, except the one that made it.
-CREATE FUNCTION record_change(writer_node BIGINT, changed TEXT) RETURNS VOID
+CREATE FUNCTION record_change(writer_node BIGINT, changed TEXT, reported TEXT DEFAULT NULL) RETURNS VOID
 LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
 BEGIN
     IF EXISTS (SELECT FROM nodes WHERE node <> writer_node AND NOT lost) THEN
-        INSERT INTO changes (node, task) VALUES (writer_node, changed);
+        INSERT INTO changes (node, task, progress) VALUES (writer_node, changed, reported);
     END IF;
 END $$;
 
@@ -228,6 +230,9 @@ CREATE FUNCTION remove_task(op JSONB) RETURNS TEXT LANGUAGE plpgsql SET search_p
 DECLARE
     before RECORD;
 BEGIN
+    IF EXISTS (SELECT FROM nodes WHERE node = (op ->> 'node')::BIGINT AND lost) THEN
+        RETURN 'lost';
+    END IF;
     DELETE FROM tasks WHERE id = op ->> 'id' AND revision = (op ->> 'expected')::BIGINT
         RETURNING owner_digest, ended INTO before;
     IF NOT FOUND THEN
@@ -266,6 +271,9 @@ BEGIN
                 reply := 'done';
             WHEN 'swap' THEN
                 reply := swap_record(op);
+            WHEN 'progress' THEN
+                PERFORM record_change((op ->> 'node')::BIGINT, op ->> 'id', op ->> 'progress');
+                reply := 'done';
         END CASE;
         RETURN NEXT;
     END LOOP;
