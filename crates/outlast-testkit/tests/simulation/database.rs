@@ -8,16 +8,28 @@ use std::time::Duration;
 use outlast_engine::store::{Reason, StoreEvents};
 use outlast_engine::{MemoryStore, NodeId, Store, StoreError};
 use outlast_store::postgres::{HEARTBEAT, LEASE};
-use tokio::sync::watch;
 use tokio::time::Instant;
 
 use crate::node_store::Link;
+use crate::observed::Observed;
 
 pub(crate) struct Database {
     pub(crate) tasks: MemoryStore,
     leases: Mutex<BTreeMap<NodeId, Lease>>,
-    state: watch::Sender<State>,
+    state: Observed<State>,
+    fault: Option<Fault>,
     started: Mutex<Instant>,
+}
+
+/// A rule that a database breaks on purpose, which the checks must detect.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fault {
+    /// Some acknowledged tasks are not stored.
+    LosesTasks,
+    /// After an outage, nodes are marked as lost before they can renew.
+    MarksEarly,
+    /// Tasks of nodes that were lost are not offered.
+    OffersNothing,
 }
 
 /// Whether the database executes statements.
@@ -34,31 +46,31 @@ struct Lease {
     epoch: u64,
     expires: Instant,
     lost: bool,
-    link: Arc<Link>,
+    /// `None` after the process gave up without leaving.
+    link: Option<Arc<Link>>,
 }
 
 impl Database {
-    pub(crate) fn new() -> Arc<Self> {
+    pub(crate) fn new(fault: Option<Fault>) -> Arc<Self> {
         Arc::new(Self {
             tasks: MemoryStore::new(),
             leases: Mutex::default(),
-            state: watch::Sender::new(State::Up),
+            state: Observed::new(State::Up),
+            fault,
             started: Mutex::new(Instant::now()),
         })
     }
 
     pub(crate) fn set(&self, state: State) {
-        if state == State::Up && *self.state.borrow() == State::Down {
+        if state == State::Up && self.state.get() == State::Down {
             *self.started.lock().expect("no test panics here") = Instant::now();
         }
-        self.state.send_replace(state);
+        self.state.set(state);
     }
 
     /// Resolves when a statement arrives or fails.
     pub(crate) async fn reached(&self) -> Result<(), StoreError> {
-        let mut state = self.state.subscribe();
-        let state = state.wait_for(|state| *state != State::Stalled).await;
-        match *state.expect("the database exists") {
+        match self.state.wait_for(|state| state != State::Stalled).await {
             State::Up => Ok(()),
             State::Down | State::Stalled => Err(unavailable("the database is down")),
         }
@@ -76,7 +88,7 @@ impl Database {
             epoch,
             expires: Instant::now() + LEASE,
             lost: false,
-            link: link.clone(),
+            link: Some(link.clone()),
         };
         leases.insert(node, lease);
         Ok((epoch, events))
@@ -85,6 +97,13 @@ impl Database {
     pub(crate) async fn leave(&self, node: NodeId) -> Result<(), StoreError> {
         self.leases().remove(&node);
         self.tasks.leave(node).await
+    }
+
+    /// A process gave up a node, perhaps without leaving.
+    pub(crate) fn given_up(&self, node: NodeId) {
+        if let Some(lease) = self.leases().get_mut(&node) {
+            lease.link = None;
+        }
     }
 
     /// Renews a lease that was not lost.
@@ -109,14 +128,16 @@ impl Database {
     /// Marks the nodes as lost whose lease has lapsed.
     pub(crate) async fn mark_lost_nodes(&self) {
         let now = Instant::now();
-        if now - *self.started.lock().expect("no test panics here") < LEASE {
+        let started = *self.started.lock().expect("no test panics here");
+        if now - started < LEASE && !self.breaks(Fault::MarksEarly) {
             return;
         }
         let mut lost = Vec::new();
         for (node, lease) in self.leases().iter_mut() {
             if !lease.lost && lease.expires < now {
                 // A node that could renew all the time does not lose its lease because of an outage.
-                let healthy = lease.link.healthy_since();
+                let link = lease.link.as_ref();
+                let healthy = link.and_then(|link| link.healthy_since());
                 assert!(
                     healthy.is_none_or(|since| now - since < LEASE + HEARTBEAT),
                     "node {node:?} could renew since {healthy:?} and was marked as lost"
@@ -128,6 +149,10 @@ impl Database {
         for node in lost {
             self.tasks.leave(node).await.expect("memory does not fail");
         }
+    }
+
+    pub(crate) fn breaks(&self, fault: Fault) -> bool {
+        self.fault == Some(fault)
     }
 
     fn leases(&self) -> MutexGuard<'_, BTreeMap<NodeId, Lease>> {

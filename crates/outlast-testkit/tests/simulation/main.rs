@@ -6,11 +6,13 @@
 
 mod database;
 mod node_store;
+mod observed;
 mod report;
 mod scenario;
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
+use database::Fault;
 use report::Counts;
 
 #[test]
@@ -19,7 +21,7 @@ fn no_seed_loses_a_task_or_runs_one_twice() {
     let first = setting("OUTLAST_SIMULATION_SEED").unwrap_or(1);
     let mut total = Counts::default();
     for seed in first..first + seeds {
-        match catch_unwind(AssertUnwindSafe(|| scenario::run(seed))) {
+        match catch_unwind(AssertUnwindSafe(|| scenario::run(seed, None))) {
             Ok((counts, _)) => total.add(&counts),
             Err(panic) => {
                 eprintln!(
@@ -37,7 +39,7 @@ fn no_seed_loses_a_task_or_runs_one_twice() {
 #[test]
 fn a_seed_decides_everything_that_happens() {
     for seed in 1..6 {
-        let ((_, first), (_, second)) = (scenario::run(seed), scenario::run(seed));
+        let ((_, first), (_, second)) = (scenario::run(seed, None), scenario::run(seed, None));
         let differs = first
             .iter()
             .zip(&second)
@@ -46,6 +48,17 @@ fn a_seed_decides_everything_that_happens() {
             panic!("seed {seed}: {:#?}\nis not\n{:#?}", first[at], second[at]);
         }
         assert_eq!(first.len(), second.len(), "seed {seed}");
+    }
+}
+
+#[test]
+fn a_database_that_breaks_a_rule_is_found_out() {
+    for fault in [Fault::LosesTasks, Fault::MarksEarly, Fault::OffersNothing] {
+        let detected = |seed| {
+            let run = AssertUnwindSafe(|| scenario::run(seed, Some(fault)));
+            catch_unwind(run).is_err()
+        };
+        assert!((1..100).any(detected), "no seed detects {fault:?}");
     }
 }
 

@@ -1,7 +1,8 @@
 //! The store of one node: the simulated database behind a connection that is slow, cut or frozen,
 //! and that loses replies. It renews the lease of its node as the store in PostgreSQL does.
 
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -18,7 +19,8 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::AbortHandle;
 use tokio::time::{Instant, sleep, timeout};
 
-use crate::database::{Database, STATEMENT_TIMEOUT, unavailable};
+use crate::database::{Database, Fault, STATEMENT_TIMEOUT, unavailable};
+use crate::observed::Observed;
 
 #[derive(Clone)]
 pub(crate) struct NodeStore(Arc<Shared>);
@@ -27,6 +29,8 @@ struct Shared {
     database: Arc<Database>,
     link: Arc<Link>,
     joined: Mutex<Option<Joined>>,
+    /// The only node that joins through this store.
+    node: OnceLock<NodeId>,
     health: watch::Sender<Health>,
     renewing: Mutex<Option<AbortHandle>>,
 }
@@ -40,9 +44,11 @@ struct Joined {
 
 /// The connection of a node to the database.
 pub(crate) struct Link {
-    state: watch::Sender<LinkState>,
+    state: Observed<LinkState>,
     healthy_since: Mutex<Instant>,
     random: Mutex<SeededRandom>,
+    /// Whether it loses no messages by itself.
+    reliable: AtomicBool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,26 +65,23 @@ pub(crate) enum LinkState {
 impl Link {
     pub(crate) fn new(seed: u64) -> Arc<Self> {
         Arc::new(Self {
-            state: watch::Sender::new(LinkState::Up),
+            state: Observed::new(LinkState::Up),
             healthy_since: Mutex::new(Instant::now()),
             random: Mutex::new(SeededRandom::new(seed)),
+            reliable: AtomicBool::new(false),
         })
     }
 
     pub(crate) fn set(&self, state: LinkState) {
         *self.healthy_since.lock().expect("no test panics here") = Instant::now();
-        self.state.send_if_modified(|now| {
-            // A killed process stays dead.
-            let changes = *now != LinkState::Dead && *now != state;
-            if changes {
-                *now = state;
-            }
-            changes
-        });
+        // A killed process stays dead.
+        if self.state.get() != LinkState::Dead {
+            self.state.set(state);
+        }
     }
 
     pub(crate) fn state(&self) -> LinkState {
-        *self.state.borrow()
+        self.state.get()
     }
 
     /// Since when it is up, if it is.
@@ -87,18 +90,27 @@ impl Link {
         (self.state() == LinkState::Up).then_some(since)
     }
 
+    /// From now on it loses no messages.
+    pub(crate) fn make_reliable(&self) {
+        self.reliable.store(true, Ordering::SeqCst);
+    }
+
+    pub(crate) fn percent(&self, percent: u64) -> bool {
+        let mut random = self.random.lock().expect("no test panics here");
+        random.percent(percent)
+    }
+
     /// Transports a message.
     async fn pass(&self) -> Result<(), StoreError> {
         let (delay, lost) = {
             let mut random = self.random.lock().expect("no test panics here");
             let limit = if random.percent(3) { 200_000 } else { 3_000 };
-            (random.below(limit), random.percent(1))
+            let loses = !self.reliable.load(Ordering::SeqCst);
+            (random.below(limit), random.percent(1) && loses)
         };
         sleep(Duration::from_micros(delay)).await;
-        let mut state = self.state.subscribe();
-        let moving = |state: &LinkState| matches!(state, LinkState::Up | LinkState::Cut);
-        let state = state.wait_for(moving).await.expect("the link exists");
-        if lost || *state == LinkState::Cut {
+        let moving = |state| matches!(state, LinkState::Up | LinkState::Cut);
+        if self.state.wait_for(moving).await == LinkState::Cut || lost {
             Err(unavailable("the connection was lost"))
         } else {
             Ok(())
@@ -112,6 +124,7 @@ impl NodeStore {
             database: database.clone(),
             link: link.clone(),
             joined: Mutex::default(),
+            node: OnceLock::new(),
             health: watch::Sender::new(Health::Ready),
             renewing: Mutex::default(),
         }));
@@ -188,7 +201,8 @@ impl NodeStore {
                 }
                 Err(_) => renewals.failed(),
             }
-            if renewals.may_mark_lost(Instant::now().into_std()) {
+            let early = self.0.database.breaks(Fault::MarksEarly);
+            if early || renewals.may_mark_lost(Instant::now().into_std()) {
                 let marked = self.statement(async {
                     database.mark_lost_nodes().await;
                     Ok(())
@@ -211,7 +225,15 @@ impl Store for NodeStore {
         StoreFuture::boxed(async move {
             let node = insert.task.executor;
             let tasks = &this.0.database.tasks;
-            this.write(node, async { tasks.insert(insert).await }).await
+            let (id, revision) = (insert.task.id, insert.task.revision);
+            this.write(node, async {
+                let inserted = tasks.insert(insert).await;
+                if this.0.database.breaks(Fault::LosesTasks) && this.0.link.percent(2) {
+                    tasks.remove(node, vec![(id, revision)]).await?;
+                }
+                inserted
+            })
+            .await
         })
     }
 
@@ -278,6 +300,9 @@ impl Store for NodeStore {
         self.0.database.reached().await?;
         self.0.database.check_lease(node)?;
         // A claim that fails has offered nothing, so its reply is not lost.
+        if self.0.database.breaks(Fault::OffersNothing) {
+            return Ok(Vec::new());
+        }
         self.0.database.tasks.claim(node, limit).await
     }
 
@@ -311,6 +336,7 @@ impl Store for NodeStore {
 
     async fn join(&self, node: NodeId) -> Result<StoreEvents, StoreError> {
         let begun = Instant::now();
+        let _ = self.0.node.set(node);
         let database = &self.0.database;
         let (epoch, mut changes) = self.statement(database.join(node, &self.0.link)).await?;
         let (events, receiver) = mpsc::unbounded_channel();
@@ -359,6 +385,9 @@ impl Store for NodeStore {
     }
 
     async fn close(&self) -> Result<(), StoreError> {
+        if let Some(node) = self.0.node.get() {
+            self.0.database.given_up(*node);
+        }
         if let Some(renewing) = self.0.renewing.lock().expect("no test panics here").take() {
             renewing.abort();
         }

@@ -18,19 +18,19 @@ use outlast_wire::{Raw, Timestamp};
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
-use crate::database::{Database, State};
+use crate::database::{Database, Fault, State};
 use crate::node_store::{Link, LinkState, NodeStore};
 use crate::report::{Counts, Report};
 
 /// Runs a seed. Returns what happened, as counts and in full.
-pub(crate) fn run(seed: u64) -> (Counts, Vec<(u128, String)>) {
+pub(crate) fn run(seed: u64, fault: Option<Fault>) -> (Counts, Vec<(u128, String)>) {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()
         .start_paused(true)
         .build()
         .expect("a runtime can be built");
     runtime.block_on(async {
-        let mut scenario = Scenario::new(seed);
+        let mut scenario = Scenario::new(seed, fault);
         scenario.disturb().await;
         scenario.settle().await;
         scenario.check().await;
@@ -63,9 +63,9 @@ struct Node {
 }
 
 impl Scenario {
-    fn new(seed: u64) -> Self {
+    fn new(seed: u64, fault: Option<Fault>) -> Self {
         let world = Arc::new(World {
-            database: Database::new(),
+            database: Database::new(fault),
             clock: Arc::new(SimClock::new(Timestamp(1_800_000_000_000))),
             report: Arc::new(Report::new()),
             seed,
@@ -188,6 +188,7 @@ impl Scenario {
         self.world.database.set(State::Up);
         for node in &self.nodes {
             node.link.set(LinkState::Up);
+            node.link.make_reliable();
         }
         let dead = self.executors_without(&self.live_nodes()).await;
         self.world
