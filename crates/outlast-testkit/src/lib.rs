@@ -17,6 +17,8 @@ mod model;
 pub mod nodes;
 mod output;
 #[cfg(unix)]
+mod pgbouncer;
+#[cfg(unix)]
 mod postgres;
 mod process;
 #[cfg(unix)]
@@ -32,6 +34,8 @@ pub use ids::CountingIds;
 pub use limit::{eventually, wait_for, within};
 pub use model::ModelStore;
 pub use output::OutputLines;
+#[cfg(unix)]
+pub use pgbouncer::PgBouncer;
 #[cfg(unix)]
 pub use postgres::{PostgresServer, Sync as PostgresSync};
 pub use process::ServerProcess;

@@ -38,7 +38,7 @@ pub enum Sync {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct User {
+pub(crate) struct User {
     uid: u32,
     gid: u32,
 }
@@ -215,7 +215,7 @@ fn guard(programs: &Path, user: Option<User>, folder: &Path) -> Child {
         .expect("a shell can be started")
 }
 
-fn as_user(mut command: Command, user: Option<User>, folder: &Path) -> Command {
+pub(crate) fn as_user(mut command: Command, user: Option<User>, folder: &Path) -> Command {
     if let Some(user) = user {
         command.uid(user.uid).gid(user.gid);
     }
@@ -266,7 +266,7 @@ fn programs() -> PathBuf {
 }
 
 /// The user that runs the server, if this process runs as root.
-fn unprivileged_user() -> Option<User> {
+pub(crate) fn unprivileged_user() -> Option<User> {
     if !rustix::process::geteuid().is_root() {
         return None;
     }
@@ -288,7 +288,7 @@ fn unprivileged_user() -> Option<User> {
 
 /// A free port outside the range from which the system takes ports of outgoing connections: while the
 /// server is down, no connection may take its port.
-fn free_port() -> u16 {
+pub(crate) fn free_port() -> u16 {
     let is_free = |port: &u16| TcpListener::bind(("127.0.0.1", *port)).is_ok();
     let ports = std::iter::repeat_with(|| {
         let [high, low] = outlast_engine::random::bytes();

@@ -23,8 +23,8 @@ pub(super) struct Changes {
     /// The id of this store.
     pub(super) writer: i64,
     pub(super) leases: Arc<Leases>,
-    /// Whether notifications arrive.
-    pub(super) notified: AtomicBool,
+    /// Whether notifications arrive, so that there is no pooler.
+    pub(super) notified: Arc<AtomicBool>,
 }
 
 impl Changes {

@@ -1,6 +1,7 @@
 //! Connections to the database, made again after they are lost.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use outlast_engine::StoreError;
@@ -66,6 +67,11 @@ pub(super) struct Link {
     connector: Arc<Connector>,
     state: Mutex<LinkState>,
     health: Arc<watch::Sender<Health>>,
+    /// Whether the connections are known to end at the database. A pooler may give the reply to a
+    /// statement that was sent ahead to another client, if this process is killed.
+    is_direct: Arc<AtomicBool>,
+    /// Locked while a statement runs alone.
+    alone: Mutex<()>,
 }
 
 #[derive(Default)]
@@ -94,12 +100,17 @@ impl Failed {
 }
 
 impl Link {
-    pub(super) fn new(connector: Arc<Connector>, health: Arc<watch::Sender<Health>>) -> Self {
-        let state = Mutex::default();
+    pub(super) fn new(
+        connector: Arc<Connector>,
+        health: Arc<watch::Sender<Health>>,
+        is_direct: Arc<AtomicBool>,
+    ) -> Self {
         Self {
             connector,
-            state,
+            state: Mutex::default(),
             health,
+            is_direct,
+            alone: Mutex::default(),
         }
     }
 
@@ -163,6 +174,11 @@ impl Link {
         if *self.health.borrow() == Health::Closed {
             return Err(Failed::NotSent(closed()));
         }
+        let _alone = if self.is_direct.load(Ordering::Relaxed) {
+            None
+        } else {
+            Some(self.alone.lock().await)
+        };
         let (client, _) = self.client().await.map_err(Failed::NotSent)?;
         match timeout(STATEMENT_TIMEOUT, client.query_typed(sql, parameters)).await {
             Ok(Ok(rows)) => Ok(rows),

@@ -58,7 +58,9 @@ impl Postgres {
         let quoted = schema::quote(&options.schema);
         let id = i64::from_be_bytes(random::bytes());
         let (wake, announce) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
-        let link = Arc::new(Link::new(connector.clone(), health.clone()));
+        let notified = Arc::new(AtomicBool::new(false));
+        let new_link = || Link::new(connector.clone(), health.clone(), notified.clone());
+        let link = Arc::new(new_link());
         let (schema, notify) = (quoted.clone(), announce.clone());
         let leases = Arc::new(Leases::new(link.clone(), schema, id, wake.clone(), notify));
         let changes = Arc::new(Changes {
@@ -66,10 +68,10 @@ impl Postgres {
             schema: quoted.clone(),
             writer: id,
             leases: leases.clone(),
-            notified: AtomicBool::new(false),
+            notified: notified.clone(),
         });
         let writer = Writer {
-            link: Link::new(connector.clone(), health.clone()),
+            link: new_link(),
             id,
             schema: quoted.clone(),
             wake,

@@ -4,8 +4,10 @@ mod laws;
 mod node;
 mod nodes;
 mod outages;
+mod pooled;
 mod schema;
 mod tls;
+mod two_stores;
 
 use outlast_store::{Postgres, PostgresUrl};
 use outlast_testkit::PostgresServer;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use async_trait::async_trait;
-use outlast_engine::engine::{CallContext, EndedTask, NewCall, Runner};
+use outlast_engine::engine::{CallContext, EndedTask, NewCall, Progress, Runner};
 use outlast_engine::{
     Engine, ErrorCode, InputKey, InputKind, InputKinds, InputRequest, InputResponse, Origin,
     Outcome, Owner, RetryClass, Scope, Store, TaskId,
@@ -23,7 +23,7 @@ pub(crate) struct Node {
     runtime: Option<Runtime>,
 }
 
-/// Tools: `gate` ends when the gate opens, `ask` ends with the response to its input request.
+/// Tools: `gate` ends when the gate opens, `report` reports progress when it opens and then ends, `ask` ends with the response to its input request.
 pub(crate) struct Tools {
     pub(crate) started: AtomicUsize,
     gate: watch::Sender<bool>,
@@ -146,6 +146,16 @@ impl Runner for Tools {
         let mut gate = self.gate.subscribe();
         let opened = gate.wait_for(|open| *open).await;
         drop(opened.expect("the tools have the sender"));
+        if origin.tool.as_deref() == Some("report") {
+            cx.progress(Progress {
+                done: 1.0,
+                total: Some(2.0),
+                message: Some("half".into()),
+            });
+            // The end of a task discards its progress that waits.
+            cx.status("reported");
+            std::future::pending::<()>().await;
+        }
         Outcome::Result(raw("1"))
     }
 }

@@ -4,6 +4,7 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use outlast_engine::engine::Event;
 use outlast_engine::{Ending, ErrorCode, RetryClass};
 use outlast_testkit::{PostgresServer, PostgresSync, until};
 
@@ -29,6 +30,67 @@ async fn input_responses_and_cancels_reach_the_node_that_runs_the_call() {
     let cancel = async move { engine.cancel_now(&scope(), endless).await.map(|_| ()) };
     two.run("a cancel", cancel).await.expect("it is stored");
     until("the call stops", || one.engine.running() == 0);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn status_and_progress_reach_a_watcher_at_another_node() {
+    let [one, two] = nodes().await;
+    let id = one.create("report", RetryClass::Never).await;
+    let engine = two.engine.clone();
+    let mut watch = two
+        .run("a watch", async move { engine.watch(&scope(), id).await })
+        .await
+        .expect("it is stored");
+    one.open_gate();
+    let seen = two.run("status and progress", async move {
+        let (mut progress, mut status) = (None, None);
+        while progress.is_none() || status.is_none() {
+            match watch.next().await {
+                Some(Event::Progress(reported)) => progress = Some(reported.done),
+                Some(Event::Stored(task)) if task.message.is_some() => {
+                    status.clone_from(&task.message);
+                }
+                Some(_) => {}
+                None => panic!("the task ended"),
+            }
+        }
+        (progress, status)
+    });
+    assert_eq!(seen.await, (Some(1.0), Some("reported".into())));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn waiters_are_woken_after_their_connections_were_cut() {
+    let server = PostgresServer::start(PostgresSync::Off, "");
+    let url = server.url("cut");
+    let (one, two) = (Node::start(&url).await, Node::start(&url).await);
+    let id = one.create("gate", RetryClass::Never).await;
+    let client = connected(&server).await;
+    let cut =
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'outlast'";
+    let (ended, ()) = tokio::join!(two.ended(id), async {
+        client.query(cut, &[]).await.unwrap();
+        one.open_gate();
+        client.query(cut, &[]).await.unwrap();
+    });
+    assert_eq!(ended.body, Some(raw("1")));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_node_that_joins_again_recovers_what_was_left_meanwhile() {
+    let server = PostgresServer::shared();
+    let url = server.url("meanwhile");
+    let (one, two) = (Node::start(&url).await, Node::start(&url).await);
+    let id = two.create("gate", RetryClass::Rerun).await;
+    let client = connected(server).await;
+    // The second node is gone without an event that the first one can read.
+    let lose = "WITH gone AS (DELETE FROM meanwhile.nodes WHERE node = $1)
+                UPDATE meanwhile.nodes SET lost = true WHERE node <> $1";
+    let gone = two.engine.node().0.cast_signed();
+    two.die();
+    client.execute(lose, &[&gone]).await.unwrap();
+    one.open_gate();
+    assert_eq!(one.ended(id).await.body, Some(raw("1")));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
