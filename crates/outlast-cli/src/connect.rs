@@ -47,13 +47,11 @@ pub(crate) async fn connect(
         (Some(handler), _) => handler,
         (None, _) => Arc::new(DeferAnswers),
     };
-    let options = ClientOptions {
-        server_name: Some(server.name.as_str().into()),
-        era: server.era,
-        handler,
-        receiver_tasks: host.receiver().filter(|_| declared == DeclaredInput::Tasks),
-        ..ClientOptions::default()
-    };
+    let options = ClientOptions::default()
+        .with_server_name(server.name.as_str())
+        .with_era(server.era)
+        .with_handler(handler)
+        .with_receiver_tasks(host.receiver().filter(|_| declared == DeclaredInput::Tasks));
     let spinner = Spinner::on(format!("Connecting to {}", server.name));
     let endpoint = server.target.endpoint();
     // Boxed, because the future of every command contains it.

@@ -94,11 +94,9 @@ async fn examine(client: &Client, connected_ms: u128) -> Result<Findings, Failur
 
 /// Connects a second time, in the other era.
 async fn other_era(target: Target, era: Era) -> OtherEra {
-    let options = ClientOptions {
-        era,
-        handshake_timeout: OTHER_ERA_TIMEOUT,
-        ..ClientOptions::default()
-    };
+    let options = ClientOptions::default()
+        .with_era(era)
+        .with_handshake_timeout(OTHER_ERA_TIMEOUT);
     let found = match Client::connect(target, options).await {
         Ok(client) => {
             let server = client.server().await;

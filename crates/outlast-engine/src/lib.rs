@@ -8,6 +8,7 @@ mod backoff;
 mod clock;
 mod id;
 mod input;
+mod option_setters;
 mod origin;
 mod outcome;
 mod owner;

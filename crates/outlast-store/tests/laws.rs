@@ -8,12 +8,12 @@ mod as_opened_by_default {
 }
 
 mod with_nothing_remembered {
-    outlast_engine::store_laws!(crate::opened(crate::SqliteOptions {
-        durability: crate::Durability::Process,
-        body_cache_bytes: 0,
-        readers: 1,
-        ..crate::SqliteOptions::default()
-    }));
+    outlast_engine::store_laws!(crate::opened(
+        crate::SqliteOptions::default()
+            .with_durability(crate::Durability::Process)
+            .with_body_cache_bytes(0)
+            .with_readers(1)
+    ));
 }
 
 async fn opened(options: SqliteOptions) -> (Sqlite, TempDir) {

@@ -249,10 +249,7 @@ impl Stage {
             Point::Disk(..) | Point::Slow(_) => {
                 let folder = tempfile::tempdir().expect("a folder");
                 let path = folder.path().join("tasks.db");
-                let options = SqliteOptions {
-                    fail_points: Some(trouble.clone()),
-                    ..SqliteOptions::default()
-                };
+                let options = SqliteOptions::default().with_fail_points(trouble.clone());
                 let store = Sqlite::open(&path, options).await.expect("a new file");
                 (Arc::new(store), Some((folder, path)))
             }
@@ -372,10 +369,7 @@ impl Stage {
 }
 
 async fn open(store: Arc<dyn Store>, tools: &Arc<Tools>) -> Engine {
-    let policy = Policy {
-        status_delay_ms: 1,
-        ..Policy::default()
-    };
+    let policy = Policy::default().with_status_delay(Duration::from_millis(1));
     let builder = Engine::builder(store).policy(policy);
     let opened = builder.runner("tools", tools.clone()).open().await;
     opened.expect("the store is open").0

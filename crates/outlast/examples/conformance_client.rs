@@ -19,10 +19,7 @@ type Failure = Box<dyn std::error::Error>;
 async fn main() -> Result<(), Failure> {
     let url = std::env::args().next_back().ok_or("which server?")?;
     let scenario = std::env::var("MCP_CONFORMANCE_SCENARIO")?;
-    let options = ClientOptions {
-        handler: Arc::new(Defaults),
-        ..ClientOptions::default()
-    };
+    let options = ClientOptions::default().with_handler(Arc::new(Defaults));
     let client = Client::connect(Target::http(HttpClientOptions::new(url)), options).await?;
     let tools = client.tools().await?;
     match scenario.as_str() {

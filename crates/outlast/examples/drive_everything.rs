@@ -26,11 +26,9 @@ async fn main() -> Result<(), Failure> {
         [program, args @ ..] => Target::child(ChildOptions::new(program).args(args)),
         [] => return Err("which server? give a URL or a command".into()),
     };
-    let options = ClientOptions {
-        handler: Arc::new(AcceptAll),
-        receiver_tasks: Some(ReceiverOptions::default()),
-        ..ClientOptions::default()
-    };
+    let options = ClientOptions::default()
+        .with_handler(Arc::new(AcceptAll))
+        .with_receiver_tasks(ReceiverOptions::default());
     let client = Client::connect(target, options).await?;
     let server = client.server().await?;
     println!("{} {:?}", server.name, server.generation);

@@ -32,11 +32,9 @@ async fn main() -> Result<(), Failure> {
         }
         _ => return Err("what and which server? give PARTS, then a URL or a command".into()),
     };
-    let options = ClientOptions {
-        handler: Arc::new(AcceptAll),
-        receiver_tasks: Some(ReceiverOptions::default()),
-        ..ClientOptions::default()
-    };
+    let options = ClientOptions::default()
+        .with_handler(Arc::new(AcceptAll))
+        .with_receiver_tasks(ReceiverOptions::default());
     let client = Client::connect(target, options).await?;
     let server = client.server().await?;
     println!("{} {:?}", server.name, server.generation);
@@ -125,7 +123,9 @@ async fn call(
     preference: TaskPreference,
 ) -> Result<Execution, Failure> {
     let nothing = Raw::parse("{}".into())?;
-    let call = client.call_tool(name, Some(nothing)).ttl(60_000);
+    let call = client
+        .call_tool(name, Some(nothing))
+        .ttl(Duration::from_secs(60));
     Ok(call.task(preference).await?)
 }
 

@@ -32,10 +32,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         .await?;
 
     let target = Target::in_process(server.mcp().clone());
-    let options = ClientOptions {
-        era: outlast::client::Era::Legacy,
-        ..ClientOptions::default()
-    };
+    let options = ClientOptions::default().with_era(outlast::client::Era::Legacy);
     let client = Client::connect(target, options).await?;
     for task in client.list_tasks().await? {
         let outcome = client.task_result(&task.id).await?;

@@ -272,11 +272,9 @@ impl Gateway {
     /// A legacy client and its handler.
     async fn client(&self) -> Result<(Client, Arc<WaitingHandler>), Failure> {
         let handler = Arc::new(WaitingHandler::default());
-        let options = ClientOptions {
-            era: Era::Legacy,
-            handler: handler.clone(),
-            ..ClientOptions::default()
-        };
+        let options = ClientOptions::default()
+            .with_era(Era::Legacy)
+            .with_handler(handler.clone());
         let url = format!("http://{}/mcp", self.address);
         let target = Target::http(HttpClientOptions::new(url));
         Ok((Client::connect(target, options).await?, handler))

@@ -5,6 +5,8 @@ mod follow;
 pub(crate) mod print;
 mod status;
 
+use std::time::Duration;
+
 use outlast::client::{Client, TaskPreference};
 use outlast::wire::Raw;
 use serde_json::{Map, Value, json};
@@ -66,7 +68,7 @@ async fn run_call(
     };
     let mut request = client.call_tool(tool, Some(arguments)).task(preference);
     if let Some(ttl) = call.ttl {
-        request = request.ttl(ttl);
+        request = request.ttl(Duration::from_millis(ttl));
     }
     let execution = request.await?;
     if call.detach && execution.task().await.is_some() {

@@ -34,13 +34,11 @@ impl DemoClient {
     ) -> Result<Self, Failure> {
         let board = Board::new();
         let references = ReferenceStore::new(store);
-        let options = ClientOptions {
-            server_name: Some("demo".into()),
-            era: Era::Legacy,
-            handler: Arc::new(AnswersYes(board.clone())),
-            references: Some(references.clone()),
-            ..ClientOptions::default()
-        };
+        let options = ClientOptions::default()
+            .with_server_name("demo")
+            .with_era(Era::Legacy)
+            .with_handler(Arc::new(AnswersYes(board.clone())))
+            .with_references(references.clone());
         let client = Client::connect(Target::in_process(server), options).await?;
         Ok(Self {
             client,

@@ -38,7 +38,7 @@ pub(crate) fn read(object: &Value) -> Result<Limits, String> {
             "openTasks" => policy.quota.open = count(key, value)? as u64,
             "tasks" => policy.quota.retained = count(key, value)? as u64,
             "payloadBytes" => policy.sizes.payload_bytes = count(key, value)?,
-            "ttlCapMs" => policy.max_ttl_ms = count(key, value)? as u64,
+            "ttlCapMs" => policy.max_ttl = millis(key, value)?,
             "ttlPolicy" => {
                 policy.ttl_policy = match value.as_str() {
                     Some("keep-live") => TtlPolicy::KeepLive,
@@ -46,7 +46,7 @@ pub(crate) fn read(object: &Value) -> Result<Limits, String> {
                     _ => return Err(wrong(key, "\"keep-live\" or \"strict\"")),
                 }
             }
-            "runLimitMs" => policy.run_limit_ms = Some(count(key, value)? as u64),
+            "runLimitMs" => policy.run_limit = Some(millis(key, value)?),
             "sessions" => http.max_sessions = count(key, value)?,
             "sessionsPerOwner" => http.max_sessions_per_owner = count(key, value)?,
             "sessionIdleMs" => http.session_idle_timeout = millis(key, value)?,
@@ -105,8 +105,8 @@ mod tests {
         );
         assert_eq!(quota.open, 7);
         assert_eq!(
-            (limits.policy.max_ttl_ms, limits.policy.run_limit_ms),
-            (7, Some(7))
+            (limits.policy.max_ttl, limits.policy.run_limit),
+            (Duration::from_millis(7), Some(Duration::from_millis(7)))
         );
         assert_eq!(limits.policy.sizes.payload_bytes, 7);
         let http = limits.http;

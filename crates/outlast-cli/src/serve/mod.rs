@@ -187,13 +187,11 @@ async fn listen(
     tokens: &token::Tokens,
     limits: HttpOptions,
 ) -> Result<RunningGateway, Failure> {
-    let options = HttpOptions {
-        bind: args.http,
-        authenticate: tokens.authenticate.clone(),
-        allowed_hosts: args.allow_host.clone(),
-        allowed_origins: args.allow_origin.clone(),
-        ..limits
-    };
+    let options = limits
+        .with_bind(args.http)
+        .with_authenticate(tokens.authenticate.clone())
+        .with_allowed_hosts(args.allow_host.clone())
+        .with_allowed_origins(args.allow_origin.clone());
     gateway.http(Some(metrics), options).await.map_err(|error| {
         Failure::Usage(format!(
             "cannot listen on {}: {error}\n  next: choose another address with --http",

@@ -96,7 +96,7 @@ fn set(settings: &mut ToolSettings, key: &str, value: &Value) -> Result<(), Stri
             });
         }
         "graceMs" => settings.grace = Some(millis(key, value)?),
-        "ttlMs" => settings.ttl_ms = Some(whole(key, value)?),
+        "ttlMs" => settings.ttl = Some(Duration::from_millis(whole(key, value)?)),
         "timeoutMs" => settings.timeout = Some(millis(key, value)?),
         _ => return Err(unknown(key, &TOOL_KEYS)),
     }
@@ -171,7 +171,7 @@ mod tests {
             settings.tool_defaults.grace,
             Some(Duration::from_millis(100))
         );
-        assert_eq!(settings.tool_defaults.ttl_ms, Some(5_000));
+        assert_eq!(settings.tool_defaults.ttl, Some(Duration::from_secs(5)));
         assert_eq!(settings.wait_budget, Some(Duration::from_millis(6)));
         assert!(!settings.tickets && !settings.trust_annotations);
         assert_eq!(settings.era, Era::Legacy);

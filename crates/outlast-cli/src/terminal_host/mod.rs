@@ -7,6 +7,7 @@ mod sampling;
 
 use std::io::IsTerminal;
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use outlast::client::{
@@ -46,10 +47,9 @@ impl TerminalHost {
     /// Chooses the terminal if standard input is one, or if the options require it.
     pub(crate) fn detect(input: InputArgs) -> Self {
         if input.interactive || (!input.no_input && std::io::stdin().is_terminal()) {
-            let receiver = ReceiverOptions {
-                ttl: ReceiverTtl::Fixed(input.question_ttl),
-                ..ReceiverOptions::default()
-            };
+            let receiver = ReceiverOptions::default().with_ttl(ReceiverTtl::Fixed(
+                Duration::from_millis(input.question_ttl),
+            ));
             Self::Interactive(Inbox::new(InputKinds::all()), receiver)
         } else {
             Self::Absent

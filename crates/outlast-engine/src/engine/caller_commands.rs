@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use super::{Engine, EngineError};
 use crate::id::{InputKey, Scope, TaskId};
 use crate::input::InputResponse;
+use crate::policy::millis;
 use crate::runtime::run_to_completion;
 use crate::store::Committed;
 use crate::task::Task;
@@ -25,7 +26,10 @@ impl Engine {
     ///
     /// A task that has ended, or whose cancellation was requested before, is unchanged.
     pub async fn request_cancel(&self, scope: &Scope, id: TaskId) -> Result<(), EngineError> {
-        let deadline = self.inner.now().plus(self.inner.policy.cancel_timeout_ms);
+        let deadline = self
+            .inner
+            .now()
+            .plus(millis(self.inner.policy.cancel_timeout));
         match self
             .change(scope, id, Command::RequestCancel { deadline })
             .await
@@ -71,7 +75,7 @@ impl Engine {
         id: TaskId,
         ttl: u64,
     ) -> Result<Committed<Task>, EngineError> {
-        let ttl = ttl.min(self.inner.policy.max_ttl_ms);
+        let ttl = ttl.min(millis(self.inner.policy.max_ttl));
         self.change(scope, id, Command::Extend { ttl }).await
     }
 

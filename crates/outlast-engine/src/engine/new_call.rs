@@ -103,7 +103,7 @@ impl Inner {
                 Work::Detached => NodeId::DETACHED,
             },
             lifetime: self.policy.lifetime(call.ttl_ms),
-            poll_interval_ms: self.policy.poll_interval_ms,
+            poll_interval_ms: self.policy.poll_interval_ms(),
         };
         let message = call.message.as_deref();
         let message = message.map(|message| self.policy.sizes.cut_status(message).into());

@@ -2,7 +2,6 @@
 //! call.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use tokio::sync::Notify;
 
@@ -53,7 +52,7 @@ impl Inner {
             }
             // Wait so that several updates share a commit. The end of a call in between stores its
             // newest status itself.
-            sleep(Duration::from_millis(self.policy.status_delay_ms)).await;
+            sleep(self.policy.status_delay).await;
             std::mem::swap(&mut batch, &mut self.status_queue.ids());
             let call_states = batch.drain(..).filter_map(|id| self.calls.find(id));
             for call_state in call_states.filter(|call_state| call_state.has_pending_updates()) {

@@ -2,7 +2,7 @@
 
 use outlast_engine::engine::EngineError;
 use outlast_engine::store::Usage;
-use outlast_engine::{Ending, ErrorCode, Owner, Policy, Scope, SizeLimits, TaskId};
+use outlast_engine::{Ending, ErrorCode, Owner, Policy, Scope, TaskId};
 
 use crate::harness::{Harness, accept, ada, call, open_keys, owner, pass, raw};
 
@@ -186,12 +186,6 @@ async fn a_clock_that_goes_back_removes_no_task() {
 }
 
 fn small() -> Policy {
-    let sizes = SizeLimits {
-        payload_bytes: 1_000,
-        ..Policy::default().sizes
-    };
-    Policy {
-        sizes,
-        ..Policy::default()
-    }
+    let sizes = Policy::default().sizes.with_payload_bytes(1_000);
+    Policy::default().with_sizes(sizes)
 }

@@ -1,6 +1,7 @@
 //! The expiry of tasks.
 
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use outlast_engine::engine::EngineError;
 use outlast_engine::task::TtlPolicy;
@@ -49,11 +50,10 @@ async fn a_requested_ttl_is_capped_and_reported() {
     let mut long = call("echo");
     long.ttl_ms = Some(u64::MAX);
     let task = harness.engine.create(long).await.unwrap().task().clone();
-    assert_eq!(task.lifetime.ttl_ms, harness.engine.policy().max_ttl_ms);
-    assert_eq!(
-        harness.create("echo").await.lifetime.ttl_ms,
-        harness.engine.policy().default_ttl_ms
-    );
+    let policy = harness.engine.policy();
+    assert_eq!(u128::from(task.lifetime.ttl_ms), policy.max_ttl.as_millis());
+    let granted = harness.create("echo").await.lifetime.ttl_ms;
+    assert_eq!(u128::from(granted), policy.default_ttl.as_millis());
 }
 
 #[tokio::test(start_paused = true)]
@@ -83,10 +83,7 @@ async fn kept_work_outlasts_its_ttl() {
 
 #[tokio::test(start_paused = true)]
 async fn a_call_is_stopped_at_its_run_limit() {
-    let policy = Policy {
-        run_limit_ms: Some(5_000),
-        ..Policy::default()
-    };
+    let policy = Policy::default().with_run_limit(Duration::from_millis(5_000));
     let harness = Harness::with(policy).await;
     let id = harness.create("stubborn").await.id;
     let settled = harness.wait(id).await;
@@ -121,15 +118,15 @@ async fn an_extended_task_expires_later() {
 
 #[tokio::test(start_paused = true)]
 async fn a_thousand_deadlines_are_handled() {
-    let harness = Harness::with(Policy {
-        quota: outlast_engine::Quota {
-            owner_open: 2_000,
-            owner_retained: 2_000,
-            open: 2_000,
-            retained: 2_000,
-        },
-        ..strict()
-    })
+    let harness = Harness::with(
+        strict().with_quota(
+            outlast_engine::Quota::default()
+                .with_owner_open(2_000)
+                .with_owner_retained(2_000)
+                .with_open(2_000)
+                .with_retained(2_000),
+        ),
+    )
     .await;
     for n in 0..1_000 {
         let mut short = call("stubborn");
@@ -148,10 +145,7 @@ async fn a_thousand_deadlines_are_handled() {
 
 /// A policy with which the TTL ends the work.
 fn strict() -> Policy {
-    Policy {
-        ttl_policy: TtlPolicy::Strict,
-        ..Policy::default()
-    }
+    Policy::default().with_ttl_policy(TtlPolicy::Strict)
 }
 
 #[tokio::test(start_paused = true)]

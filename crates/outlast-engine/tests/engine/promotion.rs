@@ -44,17 +44,12 @@ async fn a_call_that_has_ended_is_not_promoted() {
 
 #[tokio::test(start_paused = true)]
 async fn a_call_that_cannot_be_stored_continues() {
-    let quota = Quota {
-        owner_open: 1,
-        owner_retained: 10,
-        open: 10,
-        retained: 10,
-    };
-    let harness = Harness::with(Policy {
-        quota,
-        ..Policy::default()
-    })
-    .await;
+    let quota = Quota::default()
+        .with_owner_open(1)
+        .with_owner_retained(10)
+        .with_open(10)
+        .with_retained(10);
+    let harness = Harness::with(Policy::default().with_quota(quota)).await;
     let _ = harness.create("stubborn").await;
     let running = harness.engine.start(call("second")).unwrap();
     let Err((mut running, error)) = running.promote().await else {

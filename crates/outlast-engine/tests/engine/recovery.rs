@@ -169,16 +169,12 @@ async fn finished_results_are_there_after_a_crash() {
 
 #[tokio::test(start_paused = true)]
 async fn a_thousand_interrupted_tasks_are_recovered_before_the_engine_opens() {
-    let quota = outlast_engine::Quota {
-        owner_open: 1_000,
-        owner_retained: 5_000,
-        open: 5_000,
-        retained: 5_000,
-    };
-    let policy = outlast_engine::Policy {
-        quota,
-        ..outlast_engine::Policy::default()
-    };
+    let quota = outlast_engine::Quota::default()
+        .with_owner_open(1_000)
+        .with_owner_retained(5_000)
+        .with_open(5_000)
+        .with_retained(5_000);
+    let policy = outlast_engine::Policy::default().with_quota(quota);
     let harness = Harness::with(policy).await;
     for _ in 0..1_000 {
         let _ = harness.create("stubborn").await;

@@ -79,7 +79,9 @@ fn an_uncooperative_runner_is_aborted_once() {
         let id = create(&engine, call("linger")).await;
         let waiter = waiter(&engine, id);
         engine.request_cancel(&ada(), id).await.unwrap();
-        harness.clock.advance(engine.policy().cancel_timeout_ms);
+        harness
+            .clock
+            .advance(engine.policy().cancel_timeout.as_millis() as u64);
         assert!(is_whole(&waiter.await.unwrap().unwrap()));
         harness.finish([engine]).await;
     });

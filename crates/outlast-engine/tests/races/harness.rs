@@ -65,11 +65,11 @@ impl Harness {
         Engine::builder(self.store.clone())
             .clock(self.clock.clone())
             .ids(self.names.clone())
-            .policy(Policy {
-                ttl_policy: TtlPolicy::Strict,
-                max_attempts: 10,
-                ..Policy::default()
-            })
+            .policy(
+                Policy::default()
+                    .with_ttl_policy(TtlPolicy::Strict)
+                    .with_max_attempts(10),
+            )
             .runner("tools", self.tools.clone())
             .open()
             .await

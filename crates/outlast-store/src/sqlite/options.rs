@@ -7,6 +7,7 @@ use super::failpoint::{DiskFailure, FailPoint, FailPoints};
 
 /// The options for opening a store file.
 #[derive(Clone)]
+#[non_exhaustive]
 pub struct SqliteOptions {
     /// What an acknowledged write survives.
     pub durability: Durability,
@@ -19,6 +20,14 @@ pub struct SqliteOptions {
     pub readers: usize,
     /// Where tests inject disk failures.
     pub fail_points: Option<Arc<dyn FailPoints>>,
+}
+
+outlast_engine::option_setters! { SqliteOptions:
+    set with_durability(durability: Durability);
+    some with_max_bytes(max_bytes: u64);
+    set with_body_cache_bytes(body_cache_bytes: usize);
+    set with_readers(readers: usize);
+    some with_fail_points(fail_points: Arc<dyn FailPoints>);
 }
 
 /// What an acknowledged write survives.

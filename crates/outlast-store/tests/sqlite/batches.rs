@@ -28,10 +28,7 @@ async fn many_callers_share_few_commits() {
 async fn a_long_queue_is_committed_in_halves() {
     let folder = StoreFolder::new();
     let (gate, open) = Gate::at(FailPoint::AfterCommit);
-    let options = SqliteOptions {
-        fail_points: Some(Arc::new(gate)),
-        ..SqliteOptions::default()
-    };
+    let options = SqliteOptions::default().with_fail_points(Arc::new(gate));
     let store = folder.open_with(options).await;
     let inserted = |n| store.insert(fixtures::insertion(fixtures::task(n)));
     let first = inserted(0);

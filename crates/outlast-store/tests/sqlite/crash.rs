@@ -22,10 +22,8 @@ async fn write_until_killed() {
         let moment = moment.to_owned();
         Arc::new(ExitAtPoint { moment, left }) as Arc<dyn FailPoints>
     });
-    let options = SqliteOptions {
-        fail_points,
-        ..SqliteOptions::default()
-    };
+    let mut options = SqliteOptions::default();
+    options.fail_points = fail_points;
     let store: Arc<dyn Store> = Arc::new(Sqlite::open(path, options).await.unwrap());
     let writers = (0..16u64).map(|writer| {
         let store = store.clone();

@@ -127,10 +127,7 @@ async fn an_invalid_row_is_named() {
 #[tokio::test]
 async fn an_ended_task_that_is_damaged_is_named_when_it_is_read() {
     let folder = StoreFolder::new();
-    let forgetful = SqliteOptions {
-        body_cache_bytes: 0,
-        ..SqliteOptions::default()
-    };
+    let forgetful = SqliteOptions::default().with_body_cache_bytes(0);
     let store = folder.open_with(forgetful).await;
     let task = fixtures::stored(&store, fixtures::task(1)).await;
     fixtures::ended(&store, &task, fixtures::result("{}")).await;

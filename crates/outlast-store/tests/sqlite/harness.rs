@@ -71,10 +71,7 @@ pub(crate) struct PlannedFailures {
 
 impl PlannedFailures {
     pub(crate) fn options(self: &Arc<Self>) -> SqliteOptions {
-        SqliteOptions {
-            fail_points: Some(self.clone()),
-            ..SqliteOptions::default()
-        }
+        SqliteOptions::default().with_fail_points(self.clone())
     }
 
     /// Plans a failure for the next time that `moment` is reached, after those that are already

@@ -20,10 +20,7 @@ async fn write(store: &Arc<dyn Store>, from: u64, count: u64) {
 }
 
 fn quick() -> SqliteOptions {
-    SqliteOptions {
-        durability: Durability::Process,
-        ..SqliteOptions::default()
-    }
+    SqliteOptions::default().with_durability(Durability::Process)
 }
 
 #[tokio::test]

@@ -50,10 +50,7 @@ async fn a_full_disk_refuses_new_tasks_and_finishes_old_ones() {
 #[tokio::test]
 async fn a_file_at_its_limit_refuses_new_tasks_and_finishes_old_ones() {
     let folder = StoreFolder::new();
-    let options = SqliteOptions {
-        max_bytes: Some(2 << 20),
-        ..SqliteOptions::default()
-    };
+    let options = SqliteOptions::default().with_max_bytes(2 << 20);
     let store = folder.open_with(options.clone()).await;
     let open = fill(&store).await;
     assert!(open.len() > 100, "{} tasks", open.len());
@@ -73,10 +70,7 @@ async fn a_file_at_its_limit_refuses_new_tasks_and_finishes_old_ones() {
 #[tokio::test]
 async fn a_file_past_its_limit_loses_nothing_and_makes_room_by_removal() {
     let folder = StoreFolder::new();
-    let options = SqliteOptions {
-        max_bytes: Some(1 << 20),
-        ..SqliteOptions::default()
-    };
+    let options = SqliteOptions::default().with_max_bytes(1 << 20);
     let store = folder.open_with(options).await;
     let open = fill(&store).await;
     // Bodies of 100 kB, for which the reserve is too small at some point.

@@ -34,10 +34,7 @@ fn main() {
         let failures = failures.clone();
         Arc::new(move || failures.abort_at("before-notify"))
     };
-    let options = SqliteOptions {
-        fail_points: Some(failures),
-        ..SqliteOptions::default()
-    };
+    let options = SqliteOptions::default().with_fail_points(failures);
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
     runtime.block_on(death::work(&path, seed, ttl, options, before_notify));
 }

@@ -66,13 +66,11 @@ pub async fn work(
 
 /// The engine of child and parent alike.
 pub(crate) async fn open(store: Arc<dyn Store>, prints_runs: bool) -> Result<Engine, EngineError> {
-    let policy = Policy {
-        quota: QUOTA,
+    let policy = Policy::default()
+        .with_quota(QUOTA)
         // The journal knows of each task until when it is there.
-        ttl_policy: TtlPolicy::Strict,
-        cancel_timeout_ms: 50,
-        ..Policy::default()
-    };
+        .with_ttl_policy(TtlPolicy::Strict)
+        .with_cancel_timeout(Duration::from_millis(50));
     let tools = Arc::new(ChildTools { prints_runs });
     Ok(Engine::builder(store)
         .policy(policy)
@@ -271,9 +269,8 @@ const RUNNER: &str = "death_child";
 /// The kind of the records.
 pub(crate) const RECORD_KIND: &str = "death_child";
 
-pub(crate) const QUOTA: Quota = Quota {
-    owner_open: 60,
-    owner_retained: 1_000_000,
-    open: 1_000_000,
-    retained: 2_000_000,
-};
+pub(crate) const QUOTA: Quota = Quota::DEFAULT
+    .with_owner_open(60)
+    .with_owner_retained(1_000_000)
+    .with_open(1_000_000)
+    .with_retained(2_000_000);

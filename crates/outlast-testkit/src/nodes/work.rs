@@ -32,11 +32,7 @@ pub async fn work(url: &str, seed: u64, open_tasks: usize) {
             Err(_) => sleep(RETRY_DELAY).await,
         }
     };
-    let policy = Policy {
-        quota: QUOTA,
-        max_attempts: 100,
-        ..Policy::default()
-    };
+    let policy = Policy::default().with_quota(QUOTA).with_max_attempts(100);
     let engine = loop {
         let builder = Engine::builder(store.clone()).policy(policy.clone());
         match builder.runner(RUNNER, Arc::new(Work)).open().await {
@@ -298,9 +294,8 @@ const SHORT_DELAY: Duration = Duration::from_millis(50);
 
 const RETRY_DELAY: Duration = Duration::from_millis(200);
 
-const QUOTA: Quota = Quota {
-    owner_open: 100_000,
-    owner_retained: 10_000_000,
-    open: 100_000,
-    retained: 10_000_000,
-};
+const QUOTA: Quota = Quota::DEFAULT
+    .with_owner_open(100_000)
+    .with_owner_retained(10_000_000)
+    .with_open(100_000)
+    .with_retained(10_000_000);

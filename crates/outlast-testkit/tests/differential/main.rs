@@ -88,11 +88,9 @@ async fn open_database(url: &PostgresUrl) -> Arc<dyn Store> {
 }
 
 async fn open(folder: &TempDir) -> Arc<dyn Store> {
-    let options = SqliteOptions {
+    let options = SqliteOptions::default()
         // What is compared is what is said, not what survives the loss of power.
-        durability: Durability::Process,
-        ..SqliteOptions::default()
-    };
+        .with_durability(Durability::Process);
     let store = Sqlite::open(folder.path().join("tasks.db"), options).await;
     Arc::new(store.expect("the file can be opened"))
 }

@@ -204,12 +204,11 @@ impl<S: Subject> Stage<S> {
         };
         let insert = Insert {
             task: Task::new(task, self.now).into(),
-            quota: Quota {
-                owner_open,
-                owner_retained,
-                open,
-                retained,
-            },
+            quota: Quota::default()
+                .with_owner_open(owner_open)
+                .with_owner_retained(owner_retained)
+                .with_open(open)
+                .with_retained(retained),
             records: self.records(&new.records),
         };
         match self.subject.store().insert(insert).await {

@@ -31,12 +31,10 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     if flag != "--http" {
         return Err(USAGE.into());
     }
-    let options = HttpOptions {
+    let options = HttpOptions::default()
         // The server closes the stream of `test_reconnection` while the tool still runs, so that
         // the suite has to reconnect.
-        max_stream_duration: Some(Duration::from_secs(1)),
-        ..HttpOptions::default()
-    };
+        .with_max_stream_duration(Duration::from_secs(1));
     // Some tools notify clients through the server. The server is built after its tools and set
     // below.
     let place = modern::Place::default();

@@ -5,6 +5,7 @@ use std::fmt::Debug;
 use std::future::IntoFuture;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use outlast_engine::Outcome;
@@ -12,6 +13,7 @@ use outlast_wire::Raw;
 use outlast_wire::envelope::Id;
 use outlast_wire::v1::TaskSupport;
 use outlast_wire::v2::InputRequired;
+use serde::Serialize;
 
 use super::client::Core;
 use super::driver::Driver;
@@ -41,6 +43,8 @@ pub enum TaskPreference {
 pub struct Call {
     core: Arc<Core>,
     pub(crate) spec: CallSpec,
+    /// Why the arguments cannot be sent.
+    invalid: Option<String>,
 }
 
 /// The parameters of a call.
@@ -49,6 +53,7 @@ pub(crate) struct CallSpec {
     pub(crate) tool: Arc<str>,
     pub(crate) arguments: Option<Raw>,
     pub(crate) preference: TaskPreference,
+    /// In milliseconds.
     pub(crate) ttl: Option<u64>,
     /// The progress token that the caller chooses.
     pub(crate) progress_token: Option<Id>,
@@ -113,6 +118,14 @@ pub enum CallError {
         /// The tool.
         tool: Arc<str>,
     },
+    /// The arguments are not an object, or cannot be JSON.
+    #[error("the arguments of tool {tool} cannot be sent: {why}; give an object, or `()` for none")]
+    Arguments {
+        /// The tool.
+        tool: Arc<str>,
+        /// Why not.
+        why: String,
+    },
     /// The tool list, which the check needs, could not be read.
     #[error(transparent)]
     Request(#[from] Error),
@@ -127,7 +140,13 @@ pub(crate) enum CallForm {
 }
 
 impl Call {
-    pub(crate) fn new(core: Arc<Core>, tool: Arc<str>, arguments: Option<Raw>) -> Self {
+    pub(crate) fn new(core: Arc<Core>, tool: Arc<str>, arguments: &impl Serialize) -> Self {
+        let (arguments, invalid) = match Raw::encode(arguments) {
+            Ok(none) if none.borrow().is_null() => (None, None),
+            Ok(object) if object.borrow().is_object() => (Some(object), None),
+            Ok(_) => (None, Some("they are not an object".into())),
+            Err(error) => (None, Some(error.to_string())),
+        };
         let spec = CallSpec {
             tool,
             arguments,
@@ -141,7 +160,11 @@ impl Call {
             recorder: None,
             pending: None,
         };
-        Self { core, spec }
+        Self {
+            core,
+            spec,
+            invalid,
+        }
     }
 
     /// Sets whether the call becomes a task. The default is [`TaskPreference::Prefer`].
@@ -150,10 +173,9 @@ impl Call {
         self
     }
 
-    /// Requests a TTL in milliseconds from the creation of the task. A V2 server decides the TTL
-    /// itself.
-    pub fn ttl(mut self, millis: u64) -> Self {
-        self.spec.ttl = Some(millis);
+    /// Requests a TTL from the creation of the task. A V2 server decides the TTL itself.
+    pub fn ttl(mut self, ttl: Duration) -> Self {
+        self.spec.ttl = Some(ttl.as_millis() as u64);
         self
     }
 
@@ -208,6 +230,10 @@ impl Call {
 
     /// Checks the call. Only the tool list is requested, if the check needs it.
     pub(crate) async fn check(self) -> Result<CheckedCall, CallError> {
+        if let Some(why) = self.invalid {
+            let tool = self.spec.tool;
+            return Err(CallError::Arguments { tool, why });
+        }
         let form = self.form().await?;
         Ok(CheckedCall {
             core: self.core,

@@ -9,6 +9,7 @@ use outlast_wire::headers::{self, HeaderParam};
 use outlast_wire::v1::TaskPage;
 use outlast_wire::v2;
 use outlast_wire::{PeerTask, Raw, Status, codes, method, object};
+use serde::Serialize;
 use serde_json::json;
 use tokio::time::Instant;
 
@@ -44,6 +45,7 @@ pub struct Client(Arc<Core>);
 
 /// The settings of a client.
 #[derive(Clone)]
+#[non_exhaustive]
 pub struct ClientOptions {
     /// The name of the server in input requests and logs. The default is its endpoint.
     pub server_name: Option<Arc<str>>,
@@ -77,6 +79,23 @@ pub struct ClientOptions {
     pub idle_timeout: Duration,
     /// How long a call without a task may run in total.
     pub call_timeout: Duration,
+}
+
+outlast_engine::option_setters! { ClientOptions:
+    some_text with_server_name(server_name: Arc<str>);
+    set with_era(era: Era);
+    set with_identity(identity: (String, String));
+    set with_handler(handler: Arc<dyn ClientHandler>);
+    maybe with_receiver_tasks(receiver_tasks: ReceiverOptions);
+    maybe with_reconnect(reconnect: ReconnectPolicy);
+    maybe with_references(references: ReferenceStore);
+    some with_on_notification(on_notification: NotificationHandler);
+    set with_handshake_timeout(handshake_timeout: Duration);
+    set with_probe_timeout(probe_timeout: Duration);
+    set with_request_timeout(request_timeout: Duration);
+    set with_result_timeout(result_timeout: Duration);
+    set with_idle_timeout(idle_timeout: Duration);
+    set with_call_timeout(call_timeout: Duration);
 }
 
 /// The state that a client and its executions share.
@@ -263,10 +282,10 @@ impl Client {
         self.tools().await
     }
 
-    /// Prepares a call of a tool with these arguments, an object: `client.call_tool("x",
-    /// args).ttl(60_000).await?`.
-    pub fn call_tool(&self, tool: impl Into<Arc<str>>, arguments: Option<Raw>) -> Call {
-        Call::new(self.0.clone(), tool.into(), arguments)
+    /// Prepares a call of a tool: `client.call_tool("render", json!({ "pages": 3 })).await?`. The
+    /// arguments are a struct, a map or a JSON object; `()` stands for none.
+    pub fn call_tool(&self, tool: impl Into<Arc<str>>, arguments: impl Serialize) -> Call {
+        Call::new(self.0.clone(), tool.into(), &arguments)
     }
 
     /// Follows a task again that was detached, or that a previous run of this program created.

@@ -21,6 +21,7 @@ use crate::transport::link::TransportError;
 
 /// When and how often a lost connection is opened again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ReconnectPolicy {
     /// The delay before the first attempt. It doubles with each further attempt, and each delay is
     /// shortened at random by up to a half.
@@ -29,6 +30,12 @@ pub struct ReconnectPolicy {
     pub max_delay: Duration,
     /// How many attempts in a row may fail.
     pub max_attempts: u32,
+}
+
+outlast_engine::option_setters! { ReconnectPolicy:
+    set with_first_delay(first_delay: Duration);
+    set with_max_delay(max_delay: Duration);
+    set with_max_attempts(max_attempts: u32);
 }
 
 /// First delay 0.5 s, longest delay 30 s, ten attempts.

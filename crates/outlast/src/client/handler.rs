@@ -14,9 +14,14 @@ use serde_json::{Value, json};
 /// future is dropped. Clean up in `Drop`.
 #[async_trait]
 pub trait ClientHandler: Send + Sync + 'static {
-    /// The accepted input kinds. They are declared to servers when a connection is opened; any
-    /// other input request is refused before it arrives here.
-    fn accepts(&self) -> InputKinds;
+    /// The accepted input kinds: by default sampling and forms (S1-4, S1-5). They are declared to
+    /// servers when a connection is opened; any other input request is refused before it arrives
+    /// here.
+    fn accepts(&self) -> InputKinds {
+        [InputKind::Sample, InputKind::ElicitForm]
+            .into_iter()
+            .collect()
+    }
 
     /// Why `request` cannot be handled at present, for example because no conversation is open. The
     /// server gets this error as the response, and no task is created (S0-70, S0-71).

@@ -7,11 +7,13 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
+use std::time::Duration;
 
 use outlast_engine::Outcome;
 use outlast_wire::envelope::Id;
 use outlast_wire::{PeerTask, Raw, Status, Timestamp, codes, tool};
 use parking_lot::Mutex;
+use serde::Serialize;
 use tokio::sync::broadcast;
 
 use super::call::{CallError, TaskPreference};
@@ -52,8 +54,8 @@ pub struct ConnectionName {
 #[derive(Clone, Default)]
 #[non_exhaustive]
 pub struct HubCallOptions {
-    /// The requested TTL in milliseconds.
-    pub ttl_ms: Option<u64>,
+    /// The requested TTL.
+    pub ttl: Option<Duration>,
     /// The progress token. It must differ from those of other open calls of the connection. Without
     /// it the client chooses one.
     pub progress_token: Option<Id>,
@@ -155,9 +157,9 @@ impl ConnectionName {
 }
 
 impl HubCallOptions {
-    /// Requests a TTL in milliseconds.
-    pub fn with_ttl_ms(mut self, ttl_ms: u64) -> Self {
-        self.ttl_ms = Some(ttl_ms);
+    /// Requests a TTL.
+    pub fn with_ttl(mut self, ttl: Duration) -> Self {
+        self.ttl = Some(ttl);
         self
     }
 
@@ -225,18 +227,19 @@ impl Hub {
         self.0.updates.subscribe()
     }
 
-    /// Calls a tool as a task, and follows the task. Resolves when the task exists.
+    /// Calls a tool as a task, and follows the task. Resolves when the task exists. The arguments are
+    /// as in [`Client::call_tool`].
     pub async fn call_tool_as_task(
         &self,
         name: &ConnectionName,
         tool: &str,
-        arguments: Option<Raw>,
+        arguments: impl Serialize,
         options: HubCallOptions,
     ) -> Result<HubCall, HubError> {
         let call = self.client(name)?.call_tool(tool, arguments);
         let mut call = call.task(TaskPreference::Require);
-        if let Some(ttl_ms) = options.ttl_ms {
-            call = call.ttl(ttl_ms);
+        if let Some(ttl) = options.ttl {
+            call = call.ttl(ttl);
         }
         if let Some(token) = options.progress_token.clone() {
             call = call.progress_token(token);

@@ -10,7 +10,7 @@
 //! | `connection`, `era`, `target` | opens and reopens a conversation; detects the server's era |
 //! | `legacy`, `modern` | the handshake or the framing of an era, and its task methods |
 //! | `conversation` | an open conversation; the only place that distinguishes the eras |
-//! | `client`, `call`, `execution`, `request` | the types that users hold |
+//! | `client`, `call`, `call_result`, `execution`, `request` | the types that users hold |
 //! | `driver`, `poller`, `task_report`, `poll_schedule` | one call from request to outcome; one task; its reports; when to poll next |
 //! | `inbound`, `routes` | messages that a server sends on its own, and the execution they belong to |
 //! | `handler`, `inbox`, `validate_request` | input requests of a server: validation and handling |
@@ -23,19 +23,19 @@
 //!
 //! ```no_run
 //! use outlast::client::{Client, ClientOptions, Target};
-//! use outlast::transport::http_client::HttpClientOptions;
 //!
 //! # async fn run() -> Result<(), Box<dyn std::error::Error>> {
-//! let target = Target::http(HttpClientOptions::new("http://127.0.0.1:8040/mcp"));
+//! let target = Target::url("http://127.0.0.1:8040/mcp");
 //! let client = Client::connect(target, ClientOptions::default()).await?;
-//! let call = client.call_tool("render", None).ttl(60_000).await?;
-//! println!("{:?}", call.outcome().await?);
+//! let call = client.call_tool("render", serde_json::json!({ "pages": 3 })).await?;
+//! println!("{}", call.result().await?.text());
 //! # Ok(())
 //! # }
 //! ```
 
 mod audit;
 mod call;
+mod call_result;
 #[expect(clippy::module_inception, reason = "the file is named after its type")]
 mod client;
 mod connection;
@@ -73,6 +73,7 @@ mod validate_request;
 
 pub use call::{Call, CallError, TaskPreference};
 pub(crate) use call::{OmittedParams, RoundRecorder};
+pub use call_result::{CallResult, ResultError};
 pub use client::{Client, ClientOptions};
 pub(crate) use connection::ConversationWatch;
 pub use connection::ReconnectPolicy;

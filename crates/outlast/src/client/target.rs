@@ -58,7 +58,13 @@ impl Target {
         Self::new(TargetKind::Child(options))
     }
 
-    /// A server at a URL.
+    /// The server at `url`, such as `http://127.0.0.1:8040/mcp`.
+    #[cfg(feature = "http")]
+    pub fn url(url: impl Into<String>) -> Self {
+        Self::http(HttpClientOptions::new(url))
+    }
+
+    /// A server at a URL, with options such as a token.
     #[cfg(feature = "http")]
     pub fn http(options: HttpClientOptions) -> Self {
         Self::new(TargetKind::Http(options))

@@ -21,6 +21,7 @@
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Weak};
+use std::time::Duration;
 
 use outlast_engine::engine::{EngineError, Event, FnRunner, NewCall, Watch, Work};
 use outlast_engine::store::Snapshot;
@@ -51,10 +52,10 @@ pub struct TaskManager(Arc<Shared>);
 pub struct TaskManagerOptions {
     /// The TTL of a task that requests none, read when the task is created.
     pub ttl: ReceiverTtl,
-    /// The longest TTL that is granted, in milliseconds.
-    pub max_ttl_ms: u64,
-    /// The poll interval that is reported, in milliseconds.
-    pub poll_interval_ms: u32,
+    /// The longest TTL that is granted.
+    pub max_ttl: Duration,
+    /// The poll interval that is reported.
+    pub poll_interval: Duration,
     /// How many tasks may be open at the same time.
     pub max_open_tasks: u32,
     /// Receives every change of a task.
@@ -73,8 +74,8 @@ pub struct NewManagedTask {
     pub method: Arc<str>,
     /// The params of that request.
     pub params: Option<Raw>,
-    /// The requested TTL in milliseconds.
-    pub ttl_ms: Option<u64>,
+    /// The requested TTL.
+    pub ttl: Option<Duration>,
     /// The first status message.
     pub message: Option<Arc<str>>,
 }
@@ -96,9 +97,9 @@ type Signals = Mutex<HashMap<TaskId, watch::Sender<Option<&'static str>>>>;
 impl Default for TaskManagerOptions {
     fn default() -> Self {
         Self {
-            ttl: ReceiverTtl::Fixed(60_000),
-            max_ttl_ms: 3_600_000,
-            poll_interval_ms: 2_000,
+            ttl: ReceiverTtl::Fixed(Duration::from_secs(60)),
+            max_ttl: Duration::from_secs(3_600),
+            poll_interval: Duration::from_secs(2),
             max_open_tasks: 32,
             sink: None,
         }
@@ -109,6 +110,18 @@ impl TaskManagerOptions {
     /// Sets the TTL of a task that requests none.
     pub fn with_ttl(mut self, ttl: ReceiverTtl) -> Self {
         self.ttl = ttl;
+        self
+    }
+
+    /// Sets the longest TTL that is granted.
+    pub fn with_max_ttl(mut self, ttl: Duration) -> Self {
+        self.max_ttl = ttl;
+        self
+    }
+
+    /// Sets the poll interval that is reported.
+    pub fn with_poll_interval(mut self, interval: Duration) -> Self {
+        self.poll_interval = interval;
         self
     }
 
@@ -137,7 +150,7 @@ impl NewManagedTask {
         Self {
             method: method.into(),
             params: None,
-            ttl_ms: None,
+            ttl: None,
             message: None,
         }
     }
@@ -148,9 +161,9 @@ impl NewManagedTask {
         self
     }
 
-    /// Requests a TTL in milliseconds.
-    pub fn with_ttl_ms(mut self, ttl_ms: u64) -> Self {
-        self.ttl_ms = Some(ttl_ms);
+    /// Requests a TTL.
+    pub fn with_ttl(mut self, ttl: Duration) -> Self {
+        self.ttl = Some(ttl);
         self
     }
 }
@@ -158,16 +171,11 @@ impl NewManagedTask {
 impl TaskManager {
     /// Opens a manager without tasks.
     pub async fn open(options: TaskManagerOptions) -> Result<Self, EngineError> {
-        let policy = Policy {
-            max_ttl_ms: options.max_ttl_ms,
-            ttl_policy: TtlPolicy::Strict,
-            poll_interval_ms: options.poll_interval_ms,
-            quota: Quota {
-                owner_open: options.max_open_tasks,
-                ..Policy::default().quota
-            },
-            ..Policy::default()
-        };
+        let policy = Policy::default()
+            .with_max_ttl(options.max_ttl)
+            .with_ttl_policy(TtlPolicy::Strict)
+            .with_poll_interval(options.poll_interval)
+            .with_quota(Quota::default().with_owner_open(options.max_open_tasks));
         // Detached tasks are never run; the engine only needs the name.
         let unused = FnRunner::new(|_, _| async {
             Outcome::error(ErrorCode(codes::INTERNAL_ERROR), "the task has no runner")
@@ -193,7 +201,8 @@ impl TaskManager {
         let mut call = NewCall::new(self.0.tasks.owner().clone(), origin);
         call.work = Work::Detached;
         call.message = new.message;
-        call.ttl_ms = Some(new.ttl_ms.unwrap_or_else(|| self.0.options.ttl.millis()));
+        let requested = new.ttl.map(|ttl| ttl.as_millis() as u64);
+        call.ttl_ms = Some(requested.unwrap_or_else(|| self.0.options.ttl.millis()));
         let shared = Arc::downgrade(&self.0);
         let follower = Box::new(
             move |watch: Watch| -> outlast_engine::engine::FollowerFuture {

@@ -1,5 +1,7 @@
 //! One tool call at the upstream, from its request to its outcome.
 
+use std::time::Duration;
+
 use outlast_engine::engine::CallContext;
 use outlast_engine::{Origin, Outcome, RetryClass};
 use outlast_wire::{meta, object, tool, v1, v2, version};
@@ -101,7 +103,7 @@ impl Upstream {
         let requests_task = params.is_some_and(|it| object::find(it.borrow(), &["task"]).is_some());
         let mut request = connection
             .upstream
-            .call_tool(tool.clone(), None)
+            .call_tool(tool.clone(), ())
             .task(preference(requests_task, client))
             .named(active_call.name());
         if connection.server().is_modern() {
@@ -120,7 +122,7 @@ impl Upstream {
             requested.and_then(|params| v1::TaskRequest::read(Some(params.borrow())).ok());
         let requested = requested.flatten().and_then(|requested| requested.ttl_ms);
         match ttl.or(requested).or_else(|| self.settings.ttl(&tool)) {
-            Some(ttl) => request.ttl(ttl.saturating_add(TTL_MARGIN_MS)),
+            Some(ttl) => request.ttl(Duration::from_millis(ttl.saturating_add(TTL_MARGIN_MS))),
             None => request,
         }
     }

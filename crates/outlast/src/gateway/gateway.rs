@@ -2,6 +2,7 @@
 
 use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 
 use outlast_engine::engine::RecoveryCounts;
 use outlast_engine::{Engine, EngineError, Policy, Store};
@@ -196,11 +197,7 @@ impl RunningGateway {
 
 /// The policy of a gateway: a running call never expires, and TTL and run time are at most a day.
 pub fn policy() -> Policy {
-    Policy {
-        max_ttl_ms: DAY_MS,
-        run_limit_ms: Some(DAY_MS),
-        ..Policy::default()
-    }
+    Policy::default().with_max_ttl(DAY).with_run_limit(DAY)
 }
 
-const DAY_MS: u64 = 24 * 3_600_000;
+const DAY: Duration = Duration::from_secs(24 * 3_600);

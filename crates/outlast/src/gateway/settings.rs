@@ -11,6 +11,7 @@ use crate::server::{ClientHandle, TaskPolicy};
 
 /// The settings of an upstream.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Settings {
     /// Settings for every tool that has no setting of its own.
     pub tool_defaults: ToolSettings,
@@ -46,17 +47,35 @@ pub struct Settings {
     pub handshake_timeout: Duration,
 }
 
+outlast_engine::option_setters! { Settings:
+    set with_tool_defaults(tool_defaults: ToolSettings);
+    set with_tools(tools: BTreeMap<String, ToolSettings>);
+    set with_trust_annotations(trust_annotations: bool);
+    set with_era(era: Era);
+    set with_isolate(isolate: Isolate);
+    maybe with_wait_budget(wait_budget: Duration);
+    set with_tickets(tickets: bool);
+    some with_concurrency(concurrency: usize);
+    some with_max_open_calls(max_open_calls: usize);
+    some with_max_open_calls_per_owner(max_open_calls_per_owner: usize);
+    set with_max_connections(max_connections: usize);
+    set with_max_connections_per_owner(max_connections_per_owner: usize);
+    set with_idle_timeout(idle_timeout: Duration);
+    set with_handshake_timeout(handshake_timeout: Duration);
+}
+
 /// The settings of a tool. A value that is `None` comes from the settings of the upstream, then
 /// from the default.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ToolSettings {
     /// Whether its calls become tasks.
     pub task: Option<TaskMode>,
     /// How long a call may run before it becomes a task.
     pub grace: Option<Duration>,
-    /// The TTL of its tasks in milliseconds, here and at an upstream with tasks, if the caller
+    /// The TTL of its tasks, here and at an upstream with tasks, if the caller
     /// requests none.
-    pub ttl_ms: Option<u64>,
+    pub ttl: Option<Duration>,
     /// The time limit of a call.
     pub timeout: Option<Duration>,
     /// Whether an interrupted call is run again. It takes precedence over annotations.
@@ -64,6 +83,15 @@ pub struct ToolSettings {
     /// The maximum of its concurrent calls. [`Settings::concurrency`] limits the calls of all
     /// tools.
     pub concurrency: Option<usize>,
+}
+
+outlast_engine::option_setters! { ToolSettings:
+    maybe with_task(task: TaskMode);
+    maybe with_grace(grace: Duration);
+    maybe with_ttl(ttl: Duration);
+    maybe with_timeout(timeout: Duration);
+    maybe with_retry(retry: RetryClass);
+    some with_concurrency(concurrency: usize);
 }
 
 /// Whether calls of a tool become tasks.
@@ -146,8 +174,10 @@ impl Settings {
         }
     }
 
+    /// In milliseconds.
     pub(super) fn ttl(&self, tool: &str) -> Option<u64> {
-        self.setting(tool, |settings| settings.ttl_ms)
+        let ttl = self.setting(tool, |settings| settings.ttl)?;
+        Some(ttl.as_millis() as u64)
     }
 
     pub(super) fn timeout(&self, tool: &str) -> Option<Duration> {

@@ -16,11 +16,7 @@ impl McpServer {
         reservation: &Reservation,
         call: &mut NewCall,
     ) -> Result<Option<Arc<str>>, Outcome> {
-        let policy = self.engine.policy();
-        let ttl = call
-            .ttl_ms
-            .unwrap_or(policy.default_ttl_ms)
-            .min(policy.max_ttl_ms);
+        let ttl = self.engine.policy().granted_ttl_ms(call.ttl_ms);
         let started = self
             .backend
             .prestart(reservation, &call.origin, ttl)

@@ -46,6 +46,7 @@ pub struct Tool {
 /// The effects of a tool (`annotations` in the protocol). For hints that are not set, a client
 /// assumes the worst.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Hints {
     /// It only reads.
     pub read_only: bool,
@@ -55,6 +56,13 @@ pub struct Hints {
     pub destructive: Option<bool>,
     /// Whether it interacts with an open set of entities, such as the web.
     pub open_world: Option<bool>,
+}
+
+outlast_engine::option_setters! { Hints:
+    set with_read_only(read_only: bool);
+    set with_idempotent(idempotent: bool);
+    some with_destructive(destructive: bool);
+    some with_open_world(open_world: bool);
 }
 
 pub(super) type Work = Pin<Box<dyn Future<Output = ToolResult> + Send>>;

@@ -25,6 +25,7 @@ use super::link::{Incoming, Link, QUEUE_MESSAGES, TransportError};
 
 /// A command that starts a server.
 #[derive(Clone)]
+#[non_exhaustive]
 pub struct ChildOptions {
     /// The program.
     pub program: OsString,
@@ -45,6 +46,16 @@ pub struct ChildOptions {
     pub max_message_bytes: usize,
     /// Records the process, so that the next run of this process can end it if this one is killed.
     pub registry: Option<ChildRegistry>,
+}
+
+outlast_engine::option_setters! { ChildOptions:
+    set with_env(env: Vec<(OsString, OsString)>);
+    set with_inherit_env(inherit_env: bool);
+    maybe with_directory(directory: PathBuf);
+    some with_on_output(on_output: OnLine);
+    set with_grace_period(grace_period: Duration);
+    set with_max_message_bytes(max_message_bytes: usize);
+    maybe with_registry(registry: ChildRegistry);
 }
 
 /// Called with one line of text.

@@ -121,19 +121,17 @@ async fn every_status_of_a_followed_task_is_logged_with_its_server() {
     });
     let server = Server::builder("ours", "1").tools(tools).build();
     let server = server.start().await.unwrap();
-    let options = ClientOptions {
-        server_name: Some("there".into()),
-        era: Era::Legacy,
-        ..ClientOptions::default()
-    };
+    let options = ClientOptions::default()
+        .with_server_name("there")
+        .with_era(Era::Legacy);
     let target = Target::in_process(server.mcp().clone());
     let client = outlast::client::Client::connect(target, options)
         .await
         .unwrap();
-    let done = client.call_tool("done", None).await.unwrap();
+    let done = client.call_tool("done", ()).await.unwrap();
     done.outcome().await.unwrap();
     let done = done.task().await.unwrap();
-    let stopped = client.call_tool("stopped", None).await.unwrap();
+    let stopped = client.call_tool("stopped", ()).await.unwrap();
     let id = stopped.task().await.unwrap();
     stopped.cancel().await.unwrap();
     stopped.outcome().await.unwrap();

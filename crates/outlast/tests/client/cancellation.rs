@@ -69,7 +69,7 @@ async fn no_cancellation_is_sent_to_a_server_without_the_capability() {
     let mut without = capabilities();
     without["tasks"].as_object_mut().unwrap().remove("cancel");
     let (client, mut server) = connected_with(crate::harness::options(), without).await;
-    let call = client.call_tool("slow", None);
+    let call = client.call_tool("slow", ());
     let call = tokio::spawn(async move { call.await.unwrap() });
     server.make_task("working", 60_000).await;
     let call = call.await.unwrap();
@@ -120,7 +120,7 @@ async fn a_call_without_a_task_is_cancelled_by_notification() {
     // S4-93, V1-CANC-1, V1-CANC-8.
     let (client, mut server) =
         connected_with(crate::harness::options(), json!({ "tools": {} })).await;
-    let call = client.call_tool("slow", None).await.unwrap();
+    let call = client.call_tool("slow", ()).await.unwrap();
     let asked = server.asked("tools/call").await;
     assert_eq!(call.cancel().await, Ok(()));
     let notification = server.next_message("notifications/cancelled").await;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use outlast::client::{self, Client, ClientOptions, ReconnectPolicy, Target};
+use outlast::client::{self, Client, ReconnectPolicy, Target};
 use outlast::transport::child::ChildOptions;
 use outlast::transport::link::TransportError;
 use outlast_testkit::eventually;
@@ -34,10 +34,7 @@ fn shell(script: &str) -> ChildOptions {
 async fn messages_and_output_of_a_child_arrive() {
     // V1-STDIO-4.
     let (heard, hear) = collector();
-    let options = ChildOptions {
-        on_output: Some(Arc::new(hear)),
-        ..shell(SERVER)
-    };
+    let options = shell(SERVER).with_on_output(Arc::new(hear));
     let client = Client::connect(Target::child(options), crate::harness::options())
         .await
         .unwrap();
@@ -82,14 +79,8 @@ async fn the_end_of_a_child_reports_status_and_output() {
 
 #[tokio::test]
 async fn a_child_that_ends_is_restarted_with_a_reconnect_policy() {
-    let restart = ReconnectPolicy {
-        first_delay: Duration::from_millis(1),
-        ..ReconnectPolicy::default()
-    };
-    let options = ClientOptions {
-        reconnect: Some(restart),
-        ..crate::harness::options()
-    };
+    let restart = ReconnectPolicy::default().with_first_delay(Duration::from_millis(1));
+    let options = crate::harness::options().with_reconnect(restart);
     let client = Client::connect(Target::child(shell(SERVER)), options)
         .await
         .unwrap();

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use outlast::client::{CallError, Client, ClientOptions, ReferenceStore, Target, TaskPreference};
+use outlast::client::{CallError, Client, ReferenceStore, Target, TaskPreference};
 use outlast::store::MemoryStore;
 use outlast::transport::http_client::HttpClientOptions;
 use outlast::wire::{Status, Timestamp};
@@ -42,7 +42,7 @@ async fn a_tool_without_execution_has_no_task_support() {
         (TaskPreference::Prefer, true),
     ] {
         let (client, mut server) = connected().await;
-        let call = client.call_tool("bare", None).task(preference);
+        let call = client.call_tool("bare", ()).task(preference);
         let call = tokio::spawn(async move { call.await });
         let list = server.asked("tools/list").await;
         let tool = json!({ "name": "bare", "inputSchema": { "type": "object" } });
@@ -67,7 +67,7 @@ async fn the_error_names_a_server_without_tasks() {
     // S4-45.
     let options = crate::harness::options();
     let (client, _server) = connected_with(options, json!({ "tools": {} })).await;
-    let call = client.call_tool("slow", None).task(TaskPreference::Require);
+    let call = client.call_tool("slow", ()).task(TaskPreference::Require);
     let refused = call.await.unwrap_err();
     assert_eq!(
         refused.to_string(),
@@ -145,12 +145,9 @@ async fn the_status_of_a_driven_task() {
 async fn an_ended_task_leaves_memory_and_store() {
     // S4-28.
     let references = ReferenceStore::new(Arc::new(MemoryStore::new()));
-    let options = ClientOptions {
-        references: Some(references.clone()),
-        ..crate::harness::options()
-    };
+    let options = crate::harness::options().with_references(references.clone());
     let (client, mut server) = connected_with(options, capabilities()).await;
-    let call = client.call_tool("slow", None);
+    let call = client.call_tool("slow", ());
     let call = tokio::spawn(async move { call.await.unwrap() });
     server.make_task("working", 100).await;
     let call = call.await.unwrap();

@@ -1,6 +1,6 @@
 //! A server's input requests and their responses.
 
-use outlast::client::{ClientHandler, ClientOptions, InboxEvent, ServerInputRequest, accept};
+use outlast::client::{ClientHandler, InboxEvent, ServerInputRequest, accept};
 use outlast::task::{InputKind, InputKinds, InputResponse};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -18,12 +18,9 @@ fn form() -> Value {
 async fn an_input_request_names_server_and_task() {
     // S1-9, V1-INPUT-9, V1-META-2, S4-25, V1-ELIC-9.
     let (inbox, options) = with_inbox();
-    let options = ClientOptions {
-        server_name: Some("my server".into()),
-        ..options
-    };
+    let options = options.with_server_name("my server");
     let (client, mut server) = connected_with(options, capabilities()).await;
-    let call = client.call_tool("slow", None);
+    let call = client.call_tool("slow", ());
     let call = tokio::spawn(async move { call.await.unwrap() });
     server.make_task("working", 100).await;
     let look = server.asked("tasks/get").await;
@@ -113,10 +110,7 @@ async fn undeclared_requests_are_rejected_and_pings_answered() {
     // V1-ELIC-4, V1-ROOT-3, V1-PING-1, S1-26.
     let inbox =
         outlast::client::Inbox::new([InputKind::ElicitForm].into_iter().collect::<InputKinds>());
-    let options = ClientOptions {
-        handler: Arc::new(inbox.clone()),
-        ..crate::harness::options()
-    };
+    let options = crate::harness::options().with_handler(Arc::new(inbox.clone()));
     let (_client, mut server) = connected_with(options, json!({})).await;
     let url = json!({ "mode": "url", "message": "?", "url": "https://x", "elicitationId": "1" });
     for (id, method, params, code) in [
@@ -210,11 +204,9 @@ impl ClientHandler for CompletionRecorder {
 async fn completed_url_elicitations_are_reported_and_unknown_ones_ignored() {
     // V1-ELIC-13, V1-ELIC-14, V1-ELIC-7: a url is accepted without content.
     let (tell, mut notification) = tokio::sync::mpsc::unbounded_channel();
-    let options = ClientOptions {
-        handler: Arc::new(CompletionRecorder(tell)),
-        server_name: Some("shop".into()),
-        ..crate::harness::options()
-    };
+    let options = crate::harness::options()
+        .with_handler(Arc::new(CompletionRecorder(tell)))
+        .with_server_name("shop");
     let (client, mut server) = connected_with(options, json!({})).await;
     let url = json!({ "mode": "url", "message": "?", "url": "https://x", "elicitationId": "e1" });
     server.ask("1", "elicitation/create", url).await;
@@ -263,7 +255,7 @@ async fn a_repeated_request_gets_one_response() {
 async fn tasks_result_is_repeated_after_the_end_of_the_task() {
     let (_inbox, options) = with_inbox();
     let (client, mut server) = connected_with(options, capabilities()).await;
-    let call = client.call_tool("slow", None);
+    let call = client.call_tool("slow", ());
     let call = tokio::spawn(async move { call.await.unwrap() });
     server.make_task("working", 100).await;
     let look = server.asked("tasks/get").await;

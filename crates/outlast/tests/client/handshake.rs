@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use outlast::client::{self, Client, ClientOptions, Generation, OutcomeError, ReconnectPolicy};
+use outlast::client::{self, Client, Generation, OutcomeError, ReconnectPolicy};
 use outlast::task::Outcome;
 use outlast::transport::link::TransportError;
 use serde_json::json;
@@ -89,7 +89,7 @@ async fn a_silent_server_causes_timeouts() {
     let notification = server.next_message("notifications/cancelled").await;
     assert_eq!(notification["params"]["requestId"], ping["id"]);
     let call = tokio::spawn({
-        let call = client.call_tool("slow", None);
+        let call = client.call_tool("slow", ());
         async move { call.await.unwrap().outcome().await }
     });
     server.list(&[("slow", "optional")]).await;
@@ -99,7 +99,7 @@ async fn a_silent_server_causes_timeouts() {
         Err(OutcomeError::Request(client::Error::TimedOut(_)))
     ));
     let (client, mut server) = connected_with(crate::harness::options(), json!({})).await;
-    let call = client.call_tool("slow", None).await.unwrap();
+    let call = client.call_tool("slow", ()).await.unwrap();
     assert!(matches!(
         call.outcome().await,
         Err(OutcomeError::Request(client::Error::TimedOut(_)))
@@ -111,13 +111,11 @@ async fn a_silent_server_causes_timeouts() {
 #[tokio::test(start_paused = true)]
 async fn progress_extends_a_call_without_a_task_up_to_a_limit() {
     // V1-INIT-9.
-    let options = ClientOptions {
-        idle_timeout: Duration::from_secs(60),
-        call_timeout: Duration::from_secs(600),
-        ..crate::harness::options()
-    };
+    let options = crate::harness::options()
+        .with_idle_timeout(Duration::from_secs(60))
+        .with_call_timeout(Duration::from_secs(600));
     let (client, mut server) = connected_with(options, json!({})).await;
-    let call = client.call_tool("slow", None).await.unwrap();
+    let call = client.call_tool("slow", ()).await.unwrap();
     let asked = server.asked("tools/call").await;
     let token = asked["params"]["_meta"]["progressToken"].clone();
     let began = tokio::time::Instant::now();
@@ -142,7 +140,7 @@ async fn progress_extends_a_call_without_a_task_up_to_a_limit() {
 #[tokio::test(start_paused = true)]
 async fn a_lost_connection_fails_open_requests_with_the_reason() {
     let (client, mut server) = connected().await;
-    let call = client.call_tool("slow", None);
+    let call = client.call_tool("slow", ());
     let call = tokio::spawn(async move { call.await.unwrap() });
     server.make_task("working", 100).await;
     let call = call.await.unwrap();
@@ -163,16 +161,13 @@ async fn a_lost_connection_fails_open_requests_with_the_reason() {
 
 #[tokio::test(start_paused = true)]
 async fn a_task_continues_after_a_reconnection() {
-    let options = ClientOptions {
-        reconnect: Some(ReconnectPolicy::default()),
-        ..crate::harness::options()
-    };
+    let options = crate::harness::options().with_reconnect(ReconnectPolicy::default());
     let (target, mut servers) = target();
     let connecting = tokio::spawn(Client::connect(target, options));
     let mut server = servers.next().await;
     server.welcome("2025-11-25", capabilities()).await;
     let client = connecting.await.unwrap().unwrap();
-    let call = client.call_tool("slow", None);
+    let call = client.call_tool("slow", ());
     let call = tokio::spawn(async move { call.await.unwrap() });
     server.make_task("working", 100).await;
     let call = call.await.unwrap();
@@ -198,7 +193,7 @@ async fn a_task_continues_after_a_reconnection() {
     // V1-BASE-2: ids are not used twice.
     assert!(!used.contains(&fetch["id"]), "{used:?}");
     // V1-CANC-1: a call without a task that was in flight is not repeated; its outcome is unknown.
-    let call = client.call_tool("plain", None);
+    let call = client.call_tool("plain", ());
     let call = tokio::spawn(async move { call.await.unwrap() });
     server.list(&[("plain", "forbidden")]).await;
     let call = call.await.unwrap();
@@ -245,7 +240,7 @@ async fn malformed_bytes_from_the_server_are_tolerated() {
 #[tokio::test(start_paused = true)]
 async fn closing_fails_all_open_requests() {
     let (client, mut server) = connected_with(crate::harness::options(), json!({})).await;
-    let call = client.call_tool("slow", None).await.unwrap();
+    let call = client.call_tool("slow", ()).await.unwrap();
     client.close().await;
     server.gone().await;
     assert!(matches!(

@@ -18,10 +18,7 @@ pub(crate) struct Server(ScriptedServer);
 
 /// Options of a legacy client.
 pub(crate) fn options() -> ClientOptions {
-    ClientOptions {
-        era: Era::Legacy,
-        ..ClientOptions::default()
-    }
+    ClientOptions::default().with_era(Era::Legacy)
 }
 
 /// A client and the server it is connected to.
@@ -32,7 +29,7 @@ pub(crate) async fn connected() -> (Client, Server) {
 /// A client with a call of the tool `slow` in flight, and its server.
 pub(crate) async fn calling() -> (Client, Server, JoinHandle<Execution>) {
     let (client, server) = connected().await;
-    let call = client.call_tool("slow", None);
+    let call = client.call_tool("slow", ());
     let call = tokio::spawn(async move { call.await.unwrap() });
     (client, server, call)
 }
@@ -163,10 +160,7 @@ pub(crate) fn raw(value: Value) -> Raw {
 /// An inbox for all input kinds, and options that use it.
 pub(crate) fn with_inbox() -> (outlast::client::Inbox, ClientOptions) {
     let inbox = outlast::client::Inbox::new(InputKinds::all());
-    let options = ClientOptions {
-        handler: Arc::new(inbox.clone()),
-        ..options()
-    };
+    let options = options().with_handler(Arc::new(inbox.clone()));
     (inbox, options)
 }
 

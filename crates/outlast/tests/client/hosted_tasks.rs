@@ -37,11 +37,7 @@ async fn client_with_handler(
     receiver: ReceiverOptions,
     options: ClientOptions,
 ) -> (Client, Server) {
-    let options = ClientOptions {
-        handler: host,
-        receiver_tasks: Some(receiver),
-        ..options
-    };
+    let options = options.with_handler(host).with_receiver_tasks(receiver);
     connected_with(options, json!({})).await
 }
 
@@ -149,10 +145,7 @@ async fn a_request_with_a_task_reaches_the_same_handler() {
 #[tokio::test]
 async fn ids_of_hosted_tasks_are_random_in_every_character() {
     // S0-28, S0-40, S0-44, S1-29: with a counter or a clock some characters would be constant.
-    let options = ReceiverOptions {
-        max_open_tasks: 500,
-        ..ReceiverOptions::default()
-    };
+    let options = ReceiverOptions::default().with_max_open_tasks(500);
     let (_client, mut server, _inbox) = client_with_inbox(options).await;
     let mut ids = Vec::new();
     for _ in 0..500 {
@@ -175,10 +168,7 @@ async fn ids_of_hosted_tasks_are_random_in_every_character() {
 #[tokio::test]
 async fn the_list_of_hosted_tasks_has_full_pages() {
     // S0-34, S0-58, S1-37, S1-53.
-    let options = ReceiverOptions {
-        max_open_tasks: 250,
-        ..ReceiverOptions::default()
-    };
+    let options = ReceiverOptions::default().with_max_open_tasks(250);
     let (_client, mut server, _inbox) = client_with_inbox(options).await;
     for _ in 0..250 {
         create_task(&mut server, ELICITATION, form()).await;
@@ -250,10 +240,7 @@ async fn refuses_cancel(server: &mut Server, task: &Value, status: &str) {
 #[tokio::test]
 async fn a_cancelled_hosted_task_expires() {
     // S1-44.
-    let options = ReceiverOptions {
-        ttl: ReceiverTtl::Fixed(3_000),
-        ..ReceiverOptions::default()
-    };
+    let options = ReceiverOptions::default().with_ttl(ReceiverTtl::Fixed(Duration::from_secs(3)));
     let (_client, mut server, _inbox) = client_with_inbox(options).await;
     let task = create_task(&mut server, ELICITATION, form()).await;
     let cancelled = call(&mut server, "tasks/cancel", named(&task)).await;
@@ -413,11 +400,9 @@ async fn the_handler_gets_the_reason_of_an_abort() {
 #[tokio::test]
 async fn poll_interval_and_status_message_are_options() {
     // S1-31.
-    let options = ReceiverOptions {
-        poll_interval_ms: 700,
-        waiting_message: "Waiting for Ada".into(),
-        ..ReceiverOptions::default()
-    };
+    let options = ReceiverOptions::default()
+        .with_poll_interval(Duration::from_millis(700))
+        .with_waiting_message("Waiting for Ada");
     let (_client, mut server, _inbox) = client_with_inbox(options).await;
     let task = create_task(&mut server, SAMPLING, sample()).await;
     assert_eq!(task["pollInterval"], 700);

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use outlast::client::{self, Client, ClientOptions, OutcomeError, ReceiverOptions, Target};
+use outlast::client::{self, Client, OutcomeError, ReceiverOptions, Target};
 use outlast::transport::http::{BearerTokens, HttpOptions, Token, serve};
 use outlast::transport::http_client::HttpClientOptions;
 use outlast::transport::link::TransportError;
@@ -28,10 +28,8 @@ async fn every_outcome_of_our_server_over_http() {
 
 #[tokio::test]
 async fn only_the_right_token_is_accepted() {
-    let options = HttpOptions {
-        authenticate: Some(BearerTokens::shared(vec![Token::new("ann", "secret")])),
-        ..HttpOptions::default()
-    };
+    let options = HttpOptions::default()
+        .with_authenticate(BearerTokens::shared(vec![Token::new("ann", "secret")]));
     let server = serve(server().await, options).await.unwrap();
     let target = HttpClientOptions::new(server.url());
     for (target, right) in [
@@ -102,7 +100,7 @@ async fn a_lost_session_is_reopened_and_the_call_repeated() {
     let (client, _listening) = connected(&mut wire).await;
     let calling = tokio::spawn({
         let client = client.clone();
-        async move { client.call_tool("x", None).await.unwrap().outcome().await }
+        async move { client.call_tool("x", ()).await.unwrap().outcome().await }
     });
     let list = wire.next("POST", "tools/list").await;
     list.reply(json!({ "tools": [] })).await;
@@ -123,7 +121,7 @@ async fn a_running_call_is_not_repeated_when_the_session_is_lost() {
     let (client, _listening) = connected(&mut wire).await;
     let call = |tool: &'static str| {
         let client = client.clone();
-        tokio::spawn(async move { client.call_tool(tool, None).await.unwrap().outcome().await })
+        tokio::spawn(async move { client.call_tool(tool, ()).await.unwrap().outcome().await })
     };
     let runs = call("runs");
     let list = wire.next("POST", "tools/list").await;
@@ -159,7 +157,7 @@ async fn a_failed_resumption_does_not_repeat_the_call() {
     let (client, _listening) = connected(&mut wire).await;
     let calling = tokio::spawn({
         let client = client.clone();
-        async move { client.call_tool("x", None).await.unwrap().outcome().await }
+        async move { client.call_tool("x", ()).await.unwrap().outcome().await }
     });
     let list = wire.next("POST", "tools/list").await;
     list.reply(json!({ "tools": [] })).await;
@@ -296,14 +294,7 @@ async fn a_server_without_a_general_stream_is_polled() {
     let client = connecting.await.unwrap().unwrap();
     let calling = tokio::spawn({
         let client = client.clone();
-        async move {
-            client
-                .call_tool("slow", None)
-                .await
-                .unwrap()
-                .outcome()
-                .await
-        }
+        async move { client.call_tool("slow", ()).await.unwrap().outcome().await }
     });
     let list = wire.next("POST", "tools/list").await;
     let tool =
@@ -353,10 +344,7 @@ async fn an_unreachable_server_is_reported() {
 async fn no_request_is_sent_before_the_general_stream() {
     // V1-INPUT-5: some servers lose an input request that is sent while no stream is open.
     let mut wire = ScriptedHttpServer::listen().await;
-    let options = HttpClientOptions {
-        listen_timeout: Duration::from_secs(60),
-        ..HttpClientOptions::new(&wire.url)
-    };
+    let options = HttpClientOptions::new(&wire.url).with_listen_timeout(Duration::from_secs(60));
     let connecting = Client::connect(Target::http(options), crate::harness::options());
     let connecting = tokio::spawn(connecting);
     let (listening, _) = wire.welcome(Some("s1")).await;
@@ -375,10 +363,7 @@ async fn an_unsendable_status_does_not_affect_the_task() {
     // S0-69, S1-34.
     let mut wire = ScriptedHttpServer::listen().await;
     let (inbox, options) = with_inbox();
-    let options = ClientOptions {
-        receiver_tasks: Some(ReceiverOptions::default()),
-        ..options
-    };
+    let options = options.with_receiver_tasks(ReceiverOptions::default());
     let target = Target::http(HttpClientOptions::new(&wire.url));
     let connecting = tokio::spawn(Client::connect(target, options));
     let (listening, _) = wire.welcome(Some("s1")).await;
@@ -412,7 +397,7 @@ async fn an_overloaded_server_loses_no_task_and_sets_the_pace() {
     };
     let mut wire = ScriptedHttpServer::listen().await;
     let (client, _listening) = connected(&mut wire).await;
-    let call = client.call_tool("slow", None);
+    let call = client.call_tool("slow", ());
     let call = tokio::spawn(async move { call.await.unwrap() });
     let list = wire.next("POST", "tools/list").await;
     let tool =

@@ -1,6 +1,7 @@
 //! Several connections in one hub, and the tasks that are followed on them (seed 004).
 
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use outlast::client::{ConnectionName, Hub, HubCall, HubCallOptions, HubError};
 use outlast::wire::Id;
@@ -14,7 +15,7 @@ use crate::harness::{Server, connected, task, text};
 fn start(hub: &Hub, name: &ConnectionName, options: HubCallOptions) -> JoinHandle<HubCall> {
     let (hub, name) = (hub.clone(), name.clone());
     tokio::spawn(async move {
-        let call = hub.call_tool_as_task(&name, "slow", None, options);
+        let call = hub.call_tool_as_task(&name, "slow", (), options);
         call.await.unwrap()
     })
 }
@@ -42,7 +43,7 @@ async fn tasks_are_found_by_server_source_and_id() {
     let (two, mut second) = connect(&hub, "files", "project").await;
     assert_eq!(hub.connections(), [one.clone(), two.clone()]);
     let calls = [&one, &two].map(|name| {
-        let options = HubCallOptions::default().with_ttl_ms(60_000);
+        let options = HubCallOptions::default().with_ttl(Duration::from_secs(60));
         start(&hub, name, options)
     });
     for server in [&mut first, &mut second] {

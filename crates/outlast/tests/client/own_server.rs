@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use outlast::client::{Client, ClientOptions, Target, TaskPreference};
+use outlast::client::{Client, Target, TaskPreference};
 use outlast::server::McpServer;
 use outlast::task::Outcome;
 use outlast::wire::Status;
@@ -46,40 +46,22 @@ pub(crate) async fn server() -> Arc<McpServer> {
 /// Every outcome, over the connection of `target`.
 pub(crate) async fn every_outcome(target: Target) {
     let (inbox, options) = with_inbox();
-    let client = Client::connect(
-        target,
-        ClientOptions {
-            server_name: Some("ours".into()),
-            ..options
-        },
-    )
-    .await
-    .unwrap();
+    let client = Client::connect(target, options.with_server_name("ours"))
+        .await
+        .unwrap();
     for preference in [TaskPreference::Require, TaskPreference::Forbid] {
-        let call = client
-            .call_tool("slow", None)
-            .task(preference)
-            .await
-            .unwrap();
+        let call = client.call_tool("slow", ()).task(preference).await.unwrap();
         assert_eq!(said(&call.outcome().await.unwrap()), "done");
         assert_eq!(call.status().progress.unwrap().total, Some(3.0));
         assert_eq!(
             call.status().task.is_some(),
             preference == TaskPreference::Require
         );
-        let call = client
-            .call_tool("fail", None)
-            .task(preference)
-            .await
-            .unwrap();
+        let call = client.call_tool("fail", ()).task(preference).await.unwrap();
         assert!(
             matches!(call.outcome().await, Ok(Outcome::ToolError(_, Some(why))) if why.contains("it broke"))
         );
-        let call = client
-            .call_tool("ask", None)
-            .task(preference)
-            .await
-            .unwrap();
+        let call = client.call_tool("ask", ()).task(preference).await.unwrap();
         let item = inbox.first().await;
         assert_eq!(
             item.request.task.is_some(),
@@ -89,7 +71,7 @@ pub(crate) async fn every_outcome(target: Target) {
         inbox.respond(item.id, raw(name)).unwrap();
         assert_eq!(said(&call.outcome().await.unwrap()), r#""accept" "Ann""#);
         let call = client
-            .call_tool("endless", None)
+            .call_tool("endless", ())
             .task(preference)
             .await
             .unwrap();
@@ -99,7 +81,7 @@ pub(crate) async fn every_outcome(target: Target) {
         assert_eq!(call.cancel().await, Ok(()));
         assert_eq!(call.outcome().await, Ok(Outcome::Cancelled));
     }
-    let call = client.call_tool("nonsense", None).await.unwrap();
+    let call = client.call_tool("nonsense", ()).await.unwrap();
     assert!(matches!(call.outcome().await, Ok(Outcome::Error(_, code, _)) if code.0 == -32602));
     let tasks = client.list_tasks().await.unwrap();
     let count = |status| tasks.iter().filter(|task| task.status == status).count();

@@ -25,15 +25,10 @@ const STEP_TIMEOUT: Duration = Duration::from_secs(60);
 /// A client that hosts tasks, with an inbox, connected to a probe.
 async fn client_with_probe(file: Option<&Path>) -> (Client, Inbox) {
     let (inbox, options) = with_inbox();
-    let receiver = ReceiverOptions {
-        poll_interval_ms: 50,
-        ttl: ReceiverTtl::Fixed(45_000),
-        ..ReceiverOptions::default()
-    };
-    let options = ClientOptions {
-        receiver_tasks: Some(receiver),
-        ..options
-    };
+    let receiver = ReceiverOptions::default()
+        .with_poll_interval(Duration::from_millis(50))
+        .with_ttl(ReceiverTtl::Fixed(Duration::from_secs(45)));
+    let options = options.with_receiver_tasks(receiver);
     (connect(options, file).await, inbox)
 }
 

@@ -78,7 +78,7 @@ async fn a_task_that_ends_at_creation_is_fetched_at_once() {
 async fn a_tool_that_requires_a_task_gets_one() {
     // A1-5: the TypeScript SDK says so in a result.
     let (client, mut server) = connected().await;
-    let call = client.call_tool("slow", None).task(TaskPreference::Allow);
+    let call = client.call_tool("slow", ()).task(TaskPreference::Allow);
     let call = tokio::spawn(async move { call.await.unwrap() });
     server.list(&[("slow", "optional")]).await;
     let asked = server.asked("tools/call").await;
@@ -184,7 +184,7 @@ async fn malformed_responses_are_errors_and_no_panic() {
         matches!(settled, Err(OutcomeError::Request(_))),
         "{settled:?}"
     );
-    let call = client.call_tool("slow", None).await.unwrap();
+    let call = client.call_tool("slow", ()).await.unwrap();
     let asked = server.asked("tools/call").await;
     server
         .reply(&asked, json!({ "task": task("working", 100) }))

@@ -4,8 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use outlast::client::{
-    Client, ClientOptions, Inbox, InboxEvent, OnDecline, ReceiverOptions, ReceiverTtl,
-    WaitingStatus,
+    Client, Inbox, InboxEvent, OnDecline, ReceiverOptions, ReceiverTtl, WaitingStatus,
 };
 use outlast::task::{InputKind, InputKinds};
 use serde_json::{Value, json};
@@ -16,10 +15,7 @@ const STATUS: &str = "notifications/tasks/status";
 
 async fn client_with_inbox(receiver: ReceiverOptions) -> (Client, Server, Inbox) {
     let (inbox, options) = with_inbox();
-    let options = ClientOptions {
-        receiver_tasks: Some(receiver),
-        ..options
-    };
+    let options = options.with_receiver_tasks(receiver);
     let (client, server) = connected_with(options, json!({})).await;
     (client, server, inbox)
 }
@@ -66,11 +62,9 @@ async fn only_accepted_kinds_are_declared_for_tasks() {
             json!({ "elicitation": { "create": {} } }),
         ),
     ] {
-        let options = ClientOptions {
-            handler: Arc::new(Inbox::new(kinds)),
-            receiver_tasks: Some(ReceiverOptions::default()),
-            ..crate::harness::options()
-        };
+        let options = crate::harness::options()
+            .with_handler(Arc::new(Inbox::new(kinds)))
+            .with_receiver_tasks(ReceiverOptions::default());
         let (target, mut servers) = target();
         let connecting = tokio::spawn(Client::connect(target, options));
         let mut server = servers.next().await;
@@ -148,10 +142,7 @@ async fn a_sampling_task_waits_for_the_user_and_ends_with_the_response() {
 async fn a_declined_request_ends_the_task_by_its_kind() {
     // S0-17, S1-60, S1-79, S0-75.
     for on_decline in [OnDecline::Completes, OnDecline::Fails] {
-        let options = ReceiverOptions {
-            on_decline,
-            ..ReceiverOptions::default()
-        };
+        let options = ReceiverOptions::default().with_on_decline(on_decline);
         let (_client, mut server, inbox) = client_with_inbox(options).await;
         let task = create_task(&mut server, "elicitation/create", form(json!({}))).await;
         inbox.decline(inbox.first().await.id).unwrap();
@@ -234,10 +225,7 @@ async fn an_unknown_task_is_not_found() {
 #[tokio::test]
 async fn tasks_are_listed_on_pages_with_unique_ids() {
     // S0-28, S0-34, S0-86, S0-82, V1-LIST-2, V1-RM-1.
-    let options = ReceiverOptions {
-        max_open_tasks: 1_000,
-        ..ReceiverOptions::default()
-    };
+    let options = ReceiverOptions::default().with_max_open_tasks(1_000);
     let (_client, mut server, _inbox) = client_with_inbox(options).await;
     let mut made_ids = std::collections::BTreeSet::new();
     for _ in 0..1_000 {
@@ -267,11 +255,8 @@ async fn tasks_are_listed_on_pages_with_unique_ids() {
 #[tokio::test]
 async fn an_expired_task_is_gone_and_waiting_requests_fail() {
     // S0-38, S0-66, S0-91, S1-19, S1-25, S1-67, A1-23.
-    let chosen = ReceiverTtl::Chosen(Arc::new(|| 150));
-    let options = ReceiverOptions {
-        ttl: chosen,
-        ..ReceiverOptions::default()
-    };
+    let chosen = ReceiverTtl::Chosen(Arc::new(|| Duration::from_millis(150)));
+    let options = ReceiverOptions::default().with_ttl(chosen);
     let (_client, mut server, inbox) = client_with_inbox(options).await;
     let task = create_task(
         &mut server,
@@ -335,10 +320,7 @@ async fn tasks_belong_to_their_connection() {
 #[tokio::test]
 async fn a_task_can_stay_working_while_it_waits_for_the_user() {
     // S0-13, A1-13.
-    let options = ReceiverOptions {
-        status_while_waiting: WaitingStatus::Working,
-        ..ReceiverOptions::default()
-    };
+    let options = ReceiverOptions::default().with_status_while_waiting(WaitingStatus::Working);
     let (_client, mut server, inbox) = client_with_inbox(options).await;
     let task = create_task(&mut server, "sampling/createMessage", sample(json!({}))).await;
     let notification = server.next_message(STATUS).await;

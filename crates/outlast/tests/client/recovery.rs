@@ -1,6 +1,7 @@
 //! Tasks that are resumed after a restart of the client.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use outlast::client::{
     Client, ClientOptions, OutcomeError, ReferenceInUse, ReferenceStore, TaskReference,
@@ -12,10 +13,7 @@ use crate::harness::{capabilities, raw, said, target, task, text};
 
 fn options(store: &Arc<dyn Store>) -> (ReferenceStore, ClientOptions) {
     let references = ReferenceStore::new(store.clone());
-    let options = ClientOptions {
-        references: Some(references.clone()),
-        ..crate::harness::options()
-    };
+    let options = crate::harness::options().with_references(references.clone());
     (references, options)
 }
 
@@ -30,7 +28,7 @@ async fn a_task_is_resumed_from_its_reference_after_a_crash() {
     let client = connecting.await.unwrap().unwrap();
     let call = client
         .call_tool("slow", Some(raw(json!({ "n": 1 }))))
-        .ttl(60_000);
+        .ttl(Duration::from_secs(60));
     let call = tokio::spawn(async move { call.await.unwrap() });
     server.make_task("working", 100).await;
     let call = call.await.unwrap();
@@ -76,7 +74,7 @@ async fn a_reference_is_free_after_its_execution_is_dropped() {
     let mut server = servers.next().await;
     server.welcome("2025-11-25", capabilities()).await;
     let client = connecting.await.unwrap().unwrap();
-    let call = client.call_tool("slow", None);
+    let call = client.call_tool("slow", ());
     let call = tokio::spawn(async move { call.await.unwrap() });
     server.make_task("working", 60_000).await;
     let call = call.await.unwrap();

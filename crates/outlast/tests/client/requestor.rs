@@ -19,7 +19,9 @@ async fn a_task_is_polled_at_the_servers_pace_and_its_result_fetched() {
     // S4-8, S4-9, S4-13, S4-76, V1-GET-2, V1-GET-3.
     let (client, mut server) = connected().await;
     let arguments = raw(json!({ "n": 1 }));
-    let call = client.call_tool("slow", Some(arguments)).ttl(60_000);
+    let call = client
+        .call_tool("slow", Some(arguments))
+        .ttl(Duration::from_secs(60));
     let call = tokio::spawn(async move { call.await.unwrap() });
     server.list(&[("slow", "optional")]).await;
     let asked = server.asked("tools/call").await;
@@ -256,7 +258,7 @@ async fn a_direct_result_to_a_call_with_a_task_is_the_result() {
     assert_eq!(said(&call.outcome().await.unwrap()), "at once");
     assert_eq!(call.task().await, None);
     // A call is not repeated after an error.
-    let call = client.call_tool("slow", None).await.unwrap();
+    let call = client.call_tool("slow", ()).await.unwrap();
     let asked = server.asked("tools/call").await;
     server
         .refuse(&asked, -32602, "Invalid task creation result")
@@ -271,7 +273,7 @@ async fn a_task_is_requested_only_if_server_and_tool_allow_it() {
     let (client, mut server) = connected().await;
     let calling = {
         let client = client.clone();
-        tokio::spawn(async move { client.call_tool("later", None).await })
+        tokio::spawn(async move { client.call_tool("later", ()).await })
     };
     server
         .list(&[
@@ -286,7 +288,7 @@ async fn a_task_is_requested_only_if_server_and_tool_allow_it() {
     server.reply(&asked, text("plain")).await;
     assert_eq!(said(&call.outcome().await.unwrap()), "plain");
     let refused = client
-        .call_tool("not", None)
+        .call_tool("not", ())
         .task(TaskPreference::Require)
         .await;
     assert_eq!(
@@ -294,7 +296,7 @@ async fn a_task_is_requested_only_if_server_and_tool_allow_it() {
         CallError::ToolWithoutTasks("not".into())
     );
     let refused = client
-        .call_tool("must", None)
+        .call_tool("must", ())
         .task(TaskPreference::Forbid)
         .await;
     assert_eq!(refused.unwrap_err(), CallError::TaskRequired("must".into()));
@@ -302,14 +304,14 @@ async fn a_task_is_requested_only_if_server_and_tool_allow_it() {
     let (client, mut server) =
         connected_with(crate::harness::options(), json!({ "tools": {} })).await;
     let refused = client
-        .call_tool("slow", None)
+        .call_tool("slow", ())
         .task(TaskPreference::Require)
         .await;
     assert_eq!(
         refused.unwrap_err(),
         CallError::ServerWithoutTasks("test".into())
     );
-    let call = client.call_tool("slow", None).await.unwrap();
+    let call = client.call_tool("slow", ()).await.unwrap();
     let asked = server.asked("tools/call").await;
     assert!(asked["params"].get("task").is_none());
     server.reply(&asked, text("plain")).await;
@@ -425,7 +427,7 @@ async fn a_task_not_found_before_its_ttl_is_lost_after_some_polls() {
         matches!(settled, Err(OutcomeError::Lost { task, why }) if task == "t1" && why.code() == Some(-32602))
     );
     // A task that reappears is not lost.
-    let call = client.call_tool("slow", None).await.unwrap();
+    let call = client.call_tool("slow", ()).await.unwrap();
     let asked = server.asked("tools/call").await;
     server
         .reply(&asked, json!({ "task": task("working", 100) }))
@@ -495,14 +497,7 @@ async fn a_thousand_executions_on_one_connection_end_and_keep_their_interval() {
     let calls: Vec<_> = (0..1_000)
         .map(|_| {
             let client = client.clone();
-            tokio::spawn(async move {
-                client
-                    .call_tool("slow", None)
-                    .await
-                    .unwrap()
-                    .outcome()
-                    .await
-            })
+            tokio::spawn(async move { client.call_tool("slow", ()).await.unwrap().outcome().await })
         })
         .collect();
     let mut looks = std::collections::HashMap::<String, (usize, Instant)>::new();

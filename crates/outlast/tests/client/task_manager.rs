@@ -1,6 +1,7 @@
 //! The task manager for host programs, without a connection (seed 000).
 
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use outlast::client::{
     NewManagedTask, ReceiverTtl, TASK_CANCELLED, TASK_EXPIRED, TaskManager, TaskManagerOptions,
@@ -19,7 +20,10 @@ async fn manager() -> TaskManager {
 
 async fn create(manager: &TaskManager) -> PeerTask {
     let new = NewManagedTask::new("sampling/createMessage");
-    manager.create(new.with_ttl_ms(60_000)).await.unwrap()
+    manager
+        .create(new.with_ttl(Duration::from_secs(60)))
+        .await
+        .unwrap()
 }
 
 fn raw(value: serde_json::Value) -> Raw {
@@ -140,7 +144,8 @@ async fn cancel_fires_the_abort_signal_of_the_task() {
 #[tokio::test]
 async fn the_end_of_the_ttl_fires_the_abort_signal() {
     // S0-48, S0-66, S1-25: the TTL is read when the task is created.
-    let options = TaskManagerOptions::default().with_ttl(ReceiverTtl::Chosen(Arc::new(|| 50)));
+    let options = TaskManagerOptions::default()
+        .with_ttl(ReceiverTtl::Chosen(Arc::new(|| Duration::from_millis(50))));
     let manager = TaskManager::open(options).await.unwrap();
     let task = manager
         .create(NewManagedTask::new("elicitation/create"))

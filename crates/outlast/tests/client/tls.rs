@@ -77,10 +77,7 @@ fn answer(message: &Value) -> String {
 }
 
 pub(crate) async fn connect(url: String, trust: &[u8]) -> Result<Client, client::Error> {
-    let options = HttpClientOptions {
-        trusted_certificates: trust.to_vec(),
-        ..HttpClientOptions::new(url)
-    };
+    let options = HttpClientOptions::new(url).with_trusted_certificates(trust.to_vec());
     Client::connect(Target::http(options), crate::harness::options()).await
 }
 

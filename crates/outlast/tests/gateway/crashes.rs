@@ -6,7 +6,7 @@ use std::time::Duration;
 use outlast::Outlast;
 use outlast::client::Target;
 use outlast::engine::Engine;
-use outlast::gateway::{Settings, Upstream};
+use outlast::gateway::Upstream;
 use outlast::server::McpServer;
 use outlast::store::{MemoryStore, Store};
 use outlast::transport::http::{self, HttpOptions};
@@ -81,10 +81,7 @@ async fn a_read_only_call_is_repeated_when_its_server_returns() {
 async fn hints_of_an_untrusted_server_repeat_no_call() {
     // V1-TLS-4.
     let (target, mut servers) = scripted::target();
-    let settings = Settings {
-        trust_annotations: false,
-        ..quick()
-    };
+    let settings = quick().with_trust_annotations(false);
     let (_, front) = gateway(Upstream::new("played", target, settings)).await;
     let calling = tokio::spawn(async move {
         let mut caller = connect(Kind::V1, &front).await;
@@ -128,10 +125,7 @@ async fn a_failing_server_is_reported_and_not_started_for_every_request() {
 
 /// A gateway on `store` in front of the server at `url`.
 async fn gateway_at(url: &str, server: Server, store: &Arc<dyn Store>) -> (Engine, Arc<McpServer>) {
-    let settings = Settings {
-        era: server.era(),
-        ..quick()
-    };
+    let settings = quick().with_era(server.era());
     harness::gateway_on_store(url, settings, store).await
 }
 
@@ -237,10 +231,7 @@ async fn an_input_response_during_an_outage_is_not_requested_again() {
     let update = json!({ "taskId": task["taskId"], "inputResponses": { key: accept } });
     let taken = caller.request("tasks/update", update).await;
     assert!(taken.get("error").is_none(), "{taken}");
-    let options = HttpOptions {
-        bind: address,
-        ..HttpOptions::default()
-    };
+    let options = HttpOptions::default().with_bind(address);
     let _again = http::serve(harness.direct.clone(), options).await.unwrap();
     caller.answers = |method, _| panic!("{method} was answered before");
     let ended = caller.finish(json!({ "name": "ask" }), begun);

@@ -24,10 +24,7 @@ use crate::scripted;
 
 /// The settings of a gateway that chooses the era.
 fn auto() -> Settings {
-    Settings {
-        era: Era::Auto,
-        ..quick()
-    }
+    quick().with_era(Era::Auto)
 }
 
 /// An rmcp server, which supports both eras. Its tool sends its input request directly.
@@ -160,10 +157,7 @@ async fn a_server_without_initialize_gets_a_modern_connection() {
 async fn a_task_of_a_v2_server_is_returned_at_once() {
     // BR-CREATE-6: without waiting for the grace period, which is an hour here.
     let (target, mut servers) = scripted::target();
-    let mut settings = Settings {
-        era: Era::Modern,
-        ..Settings::default()
-    };
+    let mut settings = Settings::default().with_era(Era::Modern);
     let hour = Duration::from_secs(3_600);
     settings.tool_defaults.grace = Some(hour);
     let (_, front) = gateway(Upstream::new("played", target, settings)).await;

@@ -38,10 +38,7 @@ pub(crate) fn helper(name: &str, arguments: &Value) -> Value {
 
 /// A gateway whose clients without tasks get tickets after 200 ms.
 pub(crate) fn with_tickets() -> Settings {
-    Settings {
-        wait_budget: Some(Duration::from_millis(200)),
-        ..quick()
-    }
+    quick().with_wait_budget(Duration::from_millis(200))
 }
 
 #[tokio::test]
@@ -77,7 +74,7 @@ async fn expires(kind: Kind, server: Server) {
 /// A gateway with a short TTL.
 pub(crate) fn short_lived() -> Settings {
     let mut settings = with_tickets();
-    settings.tool_defaults.ttl_ms = Some(3_000);
+    settings.tool_defaults.ttl = Some(Duration::from_secs(3));
     settings
 }
 
@@ -130,13 +127,11 @@ async fn a_task_that_expires_at_its_server_fails_in_every_cell() {
     for server in [Server::V1, Server::V2] {
         for kind in KINDS {
             let plan = HarnessOptions {
-                behind: Policy {
-                    ttl_policy: TtlPolicy::Strict,
-                    default_ttl_ms: 500,
-                    max_ttl_ms: 500,
-                    poll_interval_ms: 100,
-                    ..Policy::default()
-                },
+                behind: Policy::default()
+                    .with_ttl_policy(TtlPolicy::Strict)
+                    .with_default_ttl(Duration::from_millis(500))
+                    .with_max_ttl(Duration::from_millis(500))
+                    .with_poll_interval(Duration::from_millis(100)),
                 ..HarnessOptions::default()
             };
             let harness = Harness::with_options(server, plan).await;
@@ -158,10 +153,10 @@ async fn a_task_that_expires_at_its_server_fails_in_every_cell() {
 #[tokio::test]
 async fn a_caller_that_waits_at_expiry_gets_the_expiry_error() {
     // BR-TTL-5, V1-ERR-8: whatever the upstream sends at that moment.
-    let strict = || Policy {
-        ttl_policy: TtlPolicy::Strict,
-        poll_interval_ms: 100,
-        ..Policy::default()
+    let strict = || {
+        Policy::default()
+            .with_ttl_policy(TtlPolicy::Strict)
+            .with_poll_interval(Duration::from_millis(100))
     };
     for server in SERVERS {
         let plan = HarnessOptions {

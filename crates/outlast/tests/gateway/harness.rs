@@ -76,10 +76,7 @@ impl Harness {
         });
         let resources = Resources::new().with(note);
         let (_, direct) = served(tools(server, &gate), plan.behind, resources.clone()).await;
-        let settings = Settings {
-            era: server.era(),
-            ..plan.settings
-        };
+        let settings = plan.settings.with_era(server.era());
         let upstream = Upstream::new("behind", (plan.way)(direct.clone()), settings);
         let (_, front) = gateway_with_policy(plan.policy, upstream).await;
         Self {
@@ -96,10 +93,7 @@ impl Harness {
         let listening = http::serve(harness.direct.clone(), HttpOptions::default());
         let listening = listening.await.unwrap();
         let target = Target::http(HttpClientOptions::new(listening.url()));
-        let settings = Settings {
-            era: server.era(),
-            ..quick()
-        };
+        let settings = quick().with_era(server.era());
         let (_, front) = gateway(Upstream::new("behind", target, settings)).await;
         (Self { front, ..harness }, listening)
     }
@@ -158,14 +152,9 @@ async fn is_attached(store: &Arc<dyn Store>, task: TaskId) -> bool {
 
 /// A short grace period, so that waiting calls become tasks, and the era of scripted servers.
 pub(crate) fn quick() -> Settings {
-    Settings {
-        era: Era::Legacy,
-        tool_defaults: ToolSettings {
-            grace: Some(Duration::from_millis(50)),
-            ..ToolSettings::default()
-        },
-        ..Settings::default()
-    }
+    Settings::default()
+        .with_era(Era::Legacy)
+        .with_tool_defaults(ToolSettings::default().with_grace(Duration::from_millis(50)))
 }
 
 /// The server itself.

@@ -17,10 +17,7 @@ use crate::scripted::said;
 
 /// Requires the correct task id in the header.
 fn strict() -> HttpOptions {
-    HttpOptions {
-        on_missing_task_name: OnMissingName::Refuse,
-        ..HttpOptions::default()
-    }
+    HttpOptions::default().with_on_missing_task_name(OnMissingName::Refuse)
 }
 
 /// A modern client, the gateway and a server, all over HTTP.
@@ -33,17 +30,14 @@ async fn over_http(server: Server) -> (Client, Harness, [HttpServer; 2]) {
     let (_, front) = gateway(Upstream::new("behind", target, settings)).await;
     let before = http::serve(front.clone(), strict()).await.unwrap();
     let harness = Harness { front, ..harness };
-    let options = ClientOptions {
-        era: Era::Modern,
-        ..ClientOptions::default()
-    };
+    let options = ClientOptions::default().with_era(Era::Modern);
     let target = Target::http(HttpClientOptions::new(before.url()));
     let client = Client::connect(target, options).await.unwrap();
     (client, harness, [before, behind])
 }
 
 async fn call(client: &Client, tool: &str, preference: TaskPreference) -> Execution {
-    client.call_tool(tool, None).task(preference).await.unwrap()
+    client.call_tool(tool, ()).task(preference).await.unwrap()
 }
 
 /// Waits until `calls` calls wait at the gate, with a timeout.

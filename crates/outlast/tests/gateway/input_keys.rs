@@ -1,6 +1,6 @@
 //! The keys of a modern server's input requests as the caller gets them.
 
-use outlast::gateway::{Settings, TaskMode, ToolSettings, Upstream};
+use outlast::gateway::{TaskMode, Upstream};
 use outlast_testkit::mcp::caller::{Caller, Ending, Kind};
 use serde_json::{Value, json};
 
@@ -12,14 +12,8 @@ use crate::scripted::{self, Server};
 /// A V2 client and a scripted modern server.
 async fn client_and_modern_server(task: TaskMode) -> (Caller, Server) {
     let (target, mut servers) = scripted::target();
-    let tool_defaults = ToolSettings {
-        task: Some(task),
-        ..modern().tool_defaults
-    };
-    let settings = Settings {
-        tool_defaults,
-        ..modern()
-    };
+    let tool_defaults = modern().tool_defaults.with_task(task);
+    let settings = modern().with_tool_defaults(tool_defaults);
     let (_, front) = gateway(Upstream::new("played", target, settings)).await;
     let connecting = tokio::spawn(async move { connect(Kind::V2, &front).await });
     let mut server = servers.next().await;

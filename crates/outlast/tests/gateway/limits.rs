@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use outlast::Outlast;
 use outlast::engine::Engine;
-use outlast::gateway::{Isolate, Settings, Upstream};
+use outlast::gateway::{Isolate, Upstream};
 use outlast::server::McpServer;
 use outlast::store::{MemoryStore, Store};
 use outlast::transport::http::{self, HttpOptions};
@@ -31,10 +31,7 @@ async fn a_server_that_does_not_start_does_not_delay_the_task() {
     // BR-CREATE-2: "answer by itself if that takes longer than a few seconds", whatever takes
     // longer.
     let (target, mut servers) = scripted::target();
-    let settings = Settings {
-        isolate: Isolate::Call,
-        ..quick()
-    };
+    let settings = quick().with_isolate(Isolate::Call);
     let (_, front) = gateway(Upstream::new("played", target, settings)).await;
     let calling = tokio::spawn(async move {
         let mut caller = connect(Kind::V1, &front).await;
@@ -153,12 +150,10 @@ async fn unrecorded_responses_are_not_sent_and_the_error_has_a_next_step() {
 #[tokio::test(start_paused = true)]
 async fn connections_of_isolated_calls_count() {
     let (target, mut servers) = scripted::target();
-    let settings = Settings {
-        isolate: Isolate::Call,
+    let settings = quick()
+        .with_isolate(Isolate::Call)
         // One for other requests, and one for the call.
-        max_connections_per_owner: 2,
-        ..quick()
-    };
+        .with_max_connections_per_owner(2);
     let outlast = Outlast::builder().policy(outlast::gateway::policy());
     let upstream = Upstream::new("played", target, settings);
     let running = outlast.build().gateway(vec![upstream]).await.unwrap();
@@ -195,11 +190,7 @@ async fn connections_of_isolated_calls_count() {
 
 /// A gateway on `store` in front of the server at `url`, with one open call at most.
 async fn gateway_at(url: &str, store: &Arc<dyn Store>) -> (Engine, Arc<McpServer>) {
-    let settings = Settings {
-        era: Server::V1.era(),
-        max_open_calls: Some(1),
-        ..quick()
-    };
+    let settings = quick().with_era(Server::V1.era()).with_max_open_calls(1);
     harness::gateway_on_store(url, settings, store).await
 }
 

@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use outlast::client::{
     Client, ClientHandler, ClientOptions, Era, ServerInputRequest, Target, accept,
 };
-use outlast::gateway::{Isolate, Settings, Upstream};
+use outlast::gateway::{Isolate, Upstream};
 use outlast::task::{InputKinds, InputResponse};
 use outlast::transport::http::{self, BearerTokens, HttpOptions, Token};
 use outlast::transport::http_client::HttpClientOptions;
@@ -69,14 +69,12 @@ async fn two_owners_have_separate_connections() {
     let calling = ["Ada", "Bob"].map(|name| {
         let target = Target::http(HttpClientOptions::new(&url));
         tokio::spawn(async move {
-            let options = ClientOptions {
+            let options = ClientOptions::default()
                 // Each has its own session.
-                era: Era::Legacy,
-                handler: Arc::new(NamedHandler(name)),
-                ..ClientOptions::default()
-            };
+                .with_era(Era::Legacy)
+                .with_handler(Arc::new(NamedHandler(name)));
             let client = Client::connect(target, options).await.unwrap();
-            let call = client.call_tool("who", None).await.unwrap();
+            let call = client.call_tool("who", ()).await.unwrap();
             let outcome = call.outcome().await.unwrap();
             assert_eq!(said(&outcome), name);
         })
@@ -134,10 +132,7 @@ async fn call(caller: &mut Caller) -> i64 {
 async fn isolated_calls_have_separate_connections() {
     // BR-IN-14.
     let (target, mut servers) = scripted::target();
-    let settings = Settings {
-        isolate: Isolate::Call,
-        ..quick()
-    };
+    let settings = quick().with_isolate(Isolate::Call);
     let (_, front) = gateway(Upstream::new("played", target, settings)).await;
     let connecting = tokio::spawn(async move {
         let mut caller = connect(Kind::PlainLegacy, &front).await;
@@ -205,13 +200,10 @@ async fn an_idle_connection_is_closed_and_reopened_on_demand() {
 async fn client_credentials_are_not_forwarded() {
     // BR-SEC-2, BR-SEC-1.
     let harness = Harness::new(Behind::PlainLegacy).await;
-    let guarded = HttpOptions {
-        authenticate: Some(BearerTokens::shared(vec![Token::new(
-            "gateway",
-            "of-the-gateway",
-        )])),
-        ..HttpOptions::default()
-    };
+    let guarded = HttpOptions::default().with_authenticate(BearerTokens::shared(vec![Token::new(
+        "gateway",
+        "of-the-gateway",
+    )]));
     let behind = http::serve(harness.direct.clone(), guarded).await.unwrap();
     let mut with_token = HttpClientOptions::new(behind.url());
     with_token.bearer = Some("of-the-gateway".into());
@@ -221,13 +213,11 @@ async fn client_credentials_are_not_forwarded() {
     ] {
         let upstream = Upstream::new("behind", Target::http(options), quick());
         let (_, front) = gateway(upstream).await;
-        let of_clients = HttpOptions {
-            authenticate: Some(BearerTokens::shared(vec![Token::new(
+        let of_clients =
+            HttpOptions::default().with_authenticate(BearerTokens::shared(vec![Token::new(
                 "ada",
                 "of-the-client",
-            )])),
-            ..HttpOptions::default()
-        };
+            )]));
         let listening = http::serve(front, of_clients).await.unwrap();
         let mut options = HttpClientOptions::new(listening.url());
         options.bearer = Some("of-the-client".into());
@@ -237,7 +227,7 @@ async fn client_credentials_are_not_forwarded() {
             .unwrap();
         match (connected, lets_in) {
             (Ok(client), true) => {
-                let call = client.call_tool("reads", None).await.unwrap();
+                let call = client.call_tool("reads", ()).await.unwrap();
                 assert_eq!(said(&call.outcome().await.unwrap()), "read");
             }
             // The server requires credentials: the error has a next step.

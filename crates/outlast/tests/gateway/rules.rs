@@ -75,10 +75,7 @@ pub(crate) async fn client_and_modern_server(kind: Kind, can: Value) -> (Caller,
 
 /// The settings for a modern server.
 pub(crate) fn modern() -> Settings {
-    Settings {
-        era: Era::Modern,
-        ..quick()
-    }
+    quick().with_era(Era::Modern)
 }
 
 /// Responds to `server/discover` of a modern server with tasks.

@@ -51,10 +51,7 @@ async fn session_preferences_are_restored_after_a_gateway_restart() {
     engine.shutdown(Duration::ZERO).await.unwrap();
 
     let (engine, front) = open().await;
-    let options = HttpOptions {
-        bind: address,
-        ..HttpOptions::default()
-    };
+    let options = HttpOptions::default().with_bind(address);
     let server = http::serve(front, options).await.unwrap();
     // A request with the session id restores the session.
     caller.request("ping", json!({})).await;

@@ -1,11 +1,9 @@
 //! Slow tools for clients without tasks: the gateway waits, sends progress or returns a ticket, and
 //! never loses the result.
 
-use std::time::Duration;
-
-use outlast::gateway::Settings;
 use outlast_testkit::mcp::caller::{Caller, Ending, Kind};
 use serde_json::json;
+use std::time::Duration;
 
 use crate::caller::{connect, connect_as};
 use crate::cell::{SERVERS, Server};
@@ -99,10 +97,7 @@ async fn a_client_whose_timeout_resets_gets_regular_progress() {
 #[tokio::test(start_paused = true)]
 async fn clients_with_tasks_or_without_tickets_wait_for_the_result() {
     // BR-CREATE-4.
-    let no_tickets = Settings {
-        tickets: false,
-        ..quick()
-    };
+    let no_tickets = quick().with_tickets(false);
     for (kind, name, settings) in [
         (Kind::V1, "by-hand", quick()),
         (Kind::PlainLegacy, "Visual Studio Code", quick()),
@@ -159,10 +154,7 @@ async fn a_call_continues_after_its_client_disconnects() {
 #[tokio::test(start_paused = true)]
 async fn a_client_that_waits_by_ticket_gets_the_input_requests() {
     // The call already has its response, the ticket.
-    let settings = Settings {
-        wait_budget: Some(Duration::from_millis(350)),
-        ..quick()
-    };
+    let settings = quick().with_wait_budget(Duration::from_millis(350));
     for server in SERVERS {
         for kind in [Kind::PlainLegacy, Kind::PlainModern] {
             let harness = Harness::with(server, settings.clone()).await;

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use outlast::client::{Era, Target};
-use outlast::gateway::{Settings, Upstream};
+use outlast::gateway::Upstream;
 use outlast::server::{IncomingRequest, McpServer, Middleware, Next, Reply};
 use outlast::{Server, Tool, text};
 use outlast_testkit::mcp::caller::{Ending, KINDS};
@@ -47,7 +47,7 @@ async fn trace_context_reaches_servers_of_both_eras_unchanged() {
     for era in [Era::Legacy, Era::Modern] {
         let heard = LastMeta::default();
         let target = Target::in_process(server(heard.clone()).await);
-        let settings = Settings { era, ..quick() };
+        let settings = quick().with_era(era);
         let (_, front) = gateway(Upstream::new("behind", target, settings)).await;
         for kind in KINDS {
             let mut caller = connect(kind, &front).await;

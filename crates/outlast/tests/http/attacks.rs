@@ -11,13 +11,12 @@ use crate::harness::Harness;
 
 #[tokio::test]
 async fn sessions_without_end_of_one_token_affect_no_other() {
-    let harness = Harness::with(HttpOptions {
-        authenticate: Some(BearerTokens::shared(vec![
+    let harness = Harness::with(
+        HttpOptions::default().with_authenticate(BearerTokens::shared(vec![
             Token::new("ada", "a"),
             Token::new("bob", "b"),
         ])),
-        ..HttpOptions::default()
-    })
+    )
     .await;
     let bob = open(&harness, "b").await.expect("a first session");
     let (mut opened, mut rejected) = (Vec::new(), 0);

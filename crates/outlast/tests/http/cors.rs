@@ -6,11 +6,11 @@ use serde_json::json;
 use crate::harness::Harness;
 
 async fn harness() -> Harness {
-    Harness::with(HttpOptions {
-        allowed_origins: vec![PAGE.into()],
-        authenticate: Some(BearerTokens::shared(vec![Token::new("ada", "a-secret")])),
-        ..HttpOptions::default()
-    })
+    Harness::with(
+        HttpOptions::default()
+            .with_allowed_origins(vec![PAGE.into()])
+            .with_authenticate(BearerTokens::shared(vec![Token::new("ada", "a-secret")])),
+    )
     .await
 }
 

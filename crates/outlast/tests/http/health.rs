@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use outlast::store::MemoryStore;
 use outlast::store::Reason;
-use outlast::task::{Policy, Quota};
+use outlast::task::Policy;
 use outlast::transport::http::HttpOptions;
 use outlast_engine::store::Health;
 use outlast_testkit::FaultyStore;
@@ -108,19 +108,10 @@ async fn a_server_is_ready_while_its_store_accepts_tasks() {
 async fn a_server_at_its_task_quota_is_not_ready() {
     let quota = Policy::default().quota;
     for (setting, quota) in [
-        (
-            "quota.retained",
-            Quota {
-                retained: 1,
-                ..quota
-            },
-        ),
-        ("quota.open", Quota { open: 1, ..quota }),
+        ("quota.retained", quota.with_retained(1)),
+        ("quota.open", quota.with_open(1)),
     ] {
-        let policy = Policy {
-            quota,
-            ..Policy::default()
-        };
+        let policy = Policy::default().with_quota(quota);
         let harness = Harness::with_policy(HttpOptions::default(), policy).await;
         let client = harness.client().await;
         assert_eq!(ready(&client).await, Ok(()));
@@ -178,10 +169,7 @@ async fn a_closing_server_serves_health_checks_until_its_last_request() {
 
 #[tokio::test]
 async fn connections_beyond_the_limit_get_health_checks_and_503() {
-    let options = HttpOptions {
-        max_connections: 3,
-        ..HttpOptions::default()
-    };
+    let options = HttpOptions::default().with_max_connections(3);
     let harness = Harness::with(options).await;
     let client = harness.client().await;
     until_ready(&client, true).await;

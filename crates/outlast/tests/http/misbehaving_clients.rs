@@ -132,11 +132,8 @@ async fn a_body_of_100_mb_affects_no_other_client() {
 
 #[tokio::test]
 async fn slow_senders_are_disconnected_and_affect_no_other_client() {
-    let harness = Harness::with(HttpOptions {
-        client_timeout: Duration::from_millis(200),
-        ..HttpOptions::default()
-    })
-    .await;
+    let harness =
+        Harness::with(HttpOptions::default().with_client_timeout(Duration::from_millis(200))).await;
     let address = harness.server.local_addr();
     let mut dribbling = tokio::task::JoinSet::new();
     for _ in 0..50 {

@@ -118,13 +118,12 @@ async fn own_authentication_decides_the_scopes() {
 #[tokio::test]
 async fn a_read_only_token_reads_and_changes_nothing() {
     within("the requests of a reader", async {
-        let harness = Harness::with(HttpOptions {
-            authenticate: Some(BearerTokens::shared([
+        let harness = Harness::with(HttpOptions::default().with_authenticate(
+            BearerTokens::shared([
                 Token::new("ada", "full"),
                 Token::new("ada", "read").with_scopes(Scopes::READ),
-            ])),
-            ..HttpOptions::default()
-        })
+            ]),
+        ))
         .await;
         let full = meet(harness.server.local_addr(), "full").await;
         let task = full.task("gated", json!({})).await;
@@ -151,11 +150,11 @@ async fn a_read_only_token_reads_and_changes_nothing() {
 async fn another_service_is_served_next_to_the_endpoint() {
     within("the pages of a console", async {
         let console = Router::new().route("/console", get(|| async { "the console" }));
-        let harness = Harness::with(HttpOptions {
-            authenticate: Some(BearerTokens::shared([Token::new("ada", "a")])),
-            fallback: Some(Fallback::new(console)),
-            ..HttpOptions::default()
-        })
+        let harness = Harness::with(
+            HttpOptions::default()
+                .with_authenticate(BearerTokens::shared([Token::new("ada", "a")]))
+                .with_fallback(Fallback::new(console)),
+        )
         .await;
         let address = harness.server.local_addr();
         let console = page(address, "/console", "localhost").await;

@@ -7,13 +7,12 @@ use serde_json::json;
 use crate::harness::Harness;
 
 async fn harness() -> Harness {
-    Harness::with(HttpOptions {
-        authenticate: Some(BearerTokens::shared(vec![
+    Harness::with(
+        HttpOptions::default().with_authenticate(BearerTokens::shared(vec![
             Token::new("ada", "a-secret"),
             Token::new("bob", "b-secret"),
         ])),
-        ..HttpOptions::default()
-    })
+    )
     .await
 }
 

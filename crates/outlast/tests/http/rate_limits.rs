@@ -13,14 +13,14 @@ use outlast_testkit::mcp::HttpClient as Client;
 
 #[tokio::test]
 async fn too_many_requests_get_429_with_retry_after() {
-    let harness = Harness::with(HttpOptions {
-        max_requests_per_second: NonZeroU32::new(10),
-        authenticate: Some(BearerTokens::shared(vec![
-            Token::new("ada", "a"),
-            Token::new("bob", "b"),
-        ])),
-        ..HttpOptions::default()
-    })
+    let harness = Harness::with(
+        HttpOptions::default()
+            .with_max_requests_per_second(NonZeroU32::new(10))
+            .with_authenticate(BearerTokens::shared(vec![
+                Token::new("ada", "a"),
+                Token::new("bob", "b"),
+            ])),
+    )
     .await;
     let caller = |token| Client {
         token,
@@ -51,11 +51,11 @@ async fn too_many_requests_get_429_with_retry_after() {
 
 #[tokio::test]
 async fn guesses_of_tokens_are_limited() {
-    let harness = Harness::with(HttpOptions {
-        max_requests_per_second: NonZeroU32::new(10),
-        authenticate: Some(BearerTokens::shared(vec![Token::new("ada", "a")])),
-        ..HttpOptions::default()
-    })
+    let harness = Harness::with(
+        HttpOptions::default()
+            .with_max_requests_per_second(NonZeroU32::new(10))
+            .with_authenticate(BearerTokens::shared(vec![Token::new("ada", "a")])),
+    )
     .await;
     let guesser = Client {
         token: Some("wrong"),
@@ -77,11 +77,8 @@ async fn guesses_of_tokens_are_limited() {
 
 #[tokio::test]
 async fn unfinished_bodies_have_a_total_byte_limit() {
-    let harness = Harness::with(HttpOptions {
-        max_unfinished_body_bytes: 1 << 20,
-        ..HttpOptions::default()
-    })
-    .await;
+    let harness =
+        Harness::with(HttpOptions::default().with_max_unfinished_body_bytes(1 << 20)).await;
     let client = harness.client().await;
     let large = json!({ "say": "x".repeat(512 << 10) });
     assert_eq!(client.tool("echo", large.clone()).await.status, 200);

@@ -164,11 +164,8 @@ async fn the_endpoint_has_one_path_and_three_methods() {
 
 #[tokio::test]
 async fn an_incomplete_request_times_out() {
-    let harness = Harness::with(HttpOptions {
-        client_timeout: Duration::from_millis(100),
-        ..HttpOptions::default()
-    })
-    .await;
+    let harness =
+        Harness::with(HttpOptions::default().with_client_timeout(Duration::from_millis(100))).await;
     let address = harness.server.local_addr();
     let client = HttpClient::connect(address).await;
     let mut stream = client.listen(None).await;

@@ -41,11 +41,11 @@ async fn a_call_with_progress_gets_a_stream() {
 
 #[tokio::test]
 async fn a_slow_call_gets_a_stream_with_keep_alives() {
-    let harness = Harness::with(HttpOptions {
-        stream_after: Duration::from_millis(20),
-        keep_alive_interval: Duration::from_millis(20),
-        ..HttpOptions::default()
-    })
+    let harness = Harness::with(
+        HttpOptions::default()
+            .with_stream_after(Duration::from_millis(20))
+            .with_keep_alive_interval(Duration::from_millis(20)),
+    )
     .await;
     let client = harness.client().await;
     let mut response = client.tool("gated", json!({})).await;
@@ -61,11 +61,8 @@ async fn a_slow_call_gets_a_stream_with_keep_alives() {
 
 #[tokio::test]
 async fn the_accept_header_selects_the_form() {
-    let harness = Harness::with(HttpOptions {
-        stream_after: Duration::from_millis(20),
-        ..HttpOptions::default()
-    })
-    .await;
+    let harness =
+        Harness::with(HttpOptions::default().with_stream_after(Duration::from_millis(20))).await;
     let client = harness.client().await;
     let call = |id, tool| {
         let params = json!({ "name": tool, "arguments": { "say": "hi" } });

@@ -143,11 +143,9 @@ async fn another_session_cannot_resume_a_stream() {
 #[tokio::test]
 async fn a_response_is_resumed_after_the_server_closed_its_stream() {
     // V1-SSE-2, V1-SSE-4.
-    let options = HttpOptions {
-        stream_after: Duration::from_millis(1),
-        max_stream_duration: Some(Duration::from_millis(50)),
-        ..HttpOptions::default()
-    };
+    let options = HttpOptions::default()
+        .with_stream_after(Duration::from_millis(1))
+        .with_max_stream_duration(Duration::from_millis(50));
     let harness = Harness::with(options).await;
     let client = harness.client().await;
     let mut response = client.tool("gated", json!({})).await;

@@ -43,10 +43,7 @@ async fn input_requests_prefer_the_wait_and_statuses_the_general_stream() {
 #[tokio::test]
 async fn a_session_ends_when_its_last_ended_task_has_expired() {
     // S2-49: the task of one session expires soon, that of the other later.
-    let options = HttpOptions {
-        session_idle_timeout: Duration::from_secs(3),
-        ..HttpOptions::default()
-    };
+    let options = HttpOptions::default().with_session_idle_timeout(Duration::from_secs(3));
     let harness = Harness::with(options).await;
     let (bare, short, long) = (
         harness.client().await,
@@ -81,15 +78,10 @@ async fn create_with_ttl(client: &HttpClient, ttl_ms: u64) -> String {
 #[tokio::test]
 async fn a_session_with_a_task_outlives_one_without() {
     // S2-49, S2-101: the idle time is over for both. A running task is kept, and so is its session.
-    let options = HttpOptions {
-        session_idle_timeout: Duration::from_millis(1),
-        ..HttpOptions::default()
-    };
-    let policy = Policy {
-        default_ttl_ms: 4_000,
-        max_ttl_ms: 4_000,
-        ..Policy::default()
-    };
+    let options = HttpOptions::default().with_session_idle_timeout(Duration::from_millis(1));
+    let policy = Policy::default()
+        .with_default_ttl(Duration::from_millis(4_000))
+        .with_max_ttl(Duration::from_millis(4_000));
     let harness = Harness::with_policy(options, policy).await;
     let (idle, busy) = (harness.client().await, harness.client().await);
     let task = busy.task("gated", json!({})).await;

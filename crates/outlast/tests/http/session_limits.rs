@@ -14,11 +14,7 @@ use outlast_testkit::mcp::http::Answer;
 
 #[tokio::test]
 async fn the_session_idle_for_longest_is_evicted() {
-    let harness = Harness::with(HttpOptions {
-        max_sessions_per_owner: 2,
-        ..HttpOptions::default()
-    })
-    .await;
+    let harness = Harness::with(HttpOptions::default().with_max_sessions_per_owner(2)).await;
     let (one, two) = (harness.client().await, harness.client().await);
     pause().await;
     assert_eq!(ping(&one).await, 200);
@@ -31,11 +27,11 @@ async fn the_session_idle_for_longest_is_evicted() {
 async fn a_session_with_a_stream_or_task_is_not_evicted() {
     for token in [None, Some("a")] {
         let authenticate = token.map(|secret| BearerTokens::shared([Token::new("ada", secret)]));
-        let harness = Harness::with(HttpOptions {
-            max_sessions_per_owner: 2,
-            authenticate,
-            ..HttpOptions::default()
-        })
+        let harness = Harness::with(
+            HttpOptions::default()
+                .with_max_sessions_per_owner(2)
+                .with_authenticate(authenticate),
+        )
         .await;
         let (listens, works) = (open(&harness, token).await, open(&harness, token).await);
         let stream = listens.listen(None).await;
@@ -64,12 +60,12 @@ async fn a_session_with_a_stream_or_task_is_not_evicted() {
 
 #[tokio::test]
 async fn many_sessions_of_one_caller_affect_no_other() {
-    let harness = Harness::with(HttpOptions {
-        max_sessions: 8,
-        max_sessions_per_owner: 5,
-        authenticate: Some(tokens()),
-        ..HttpOptions::default()
-    })
+    let harness = Harness::with(
+        HttpOptions::default()
+            .with_max_sessions(8)
+            .with_max_sessions_per_owner(5)
+            .with_authenticate(tokens()),
+    )
     .await;
     let bob = open(&harness, Some("b")).await;
     for _ in 0..30 {
@@ -89,11 +85,11 @@ async fn many_sessions_of_one_caller_affect_no_other() {
 
 #[tokio::test]
 async fn a_new_session_is_rejected_if_all_are_in_use() {
-    let harness = Harness::with(HttpOptions {
-        max_sessions: 2,
-        authenticate: Some(tokens()),
-        ..HttpOptions::default()
-    })
+    let harness = Harness::with(
+        HttpOptions::default()
+            .with_max_sessions(2)
+            .with_authenticate(tokens()),
+    )
     .await;
     let (one, two) = (
         open(&harness, Some("a")).await,
@@ -111,10 +107,10 @@ async fn a_new_session_is_rejected_if_all_are_in_use() {
 async fn session_limits_hold_over_a_restart() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("tasks.db");
-    let options = || HttpOptions {
-        max_sessions_per_owner: 3,
-        authenticate: Some(tokens()),
-        ..HttpOptions::default()
+    let options = || {
+        HttpOptions::default()
+            .with_max_sessions_per_owner(3)
+            .with_authenticate(tokens())
     };
     let harness = Harness::on_file(&file, options()).await;
     let works = open(&harness, Some("a")).await;
@@ -141,10 +137,7 @@ async fn session_limits_hold_over_a_restart() {
 async fn idle_sessions_without_tasks_expire_over_a_restart() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("tasks.db");
-    let options = |idle| HttpOptions {
-        session_idle_timeout: idle,
-        ..HttpOptions::default()
-    };
+    let options = |idle| HttpOptions::default().with_session_idle_timeout(idle);
     let harness = Harness::on_file(&file, options(LONG)).await;
     let (idle, works) = (harness.client().await, harness.client().await);
     works.task("gated", json!({})).await;
@@ -164,15 +157,10 @@ async fn idle_sessions_without_tasks_expire_over_a_restart() {
 #[tokio::test]
 async fn a_long_ttl_does_not_keep_idle_sessions() {
     // The TTL of tasks does not matter.
-    let policy = Policy {
-        max_ttl_ms: 24 * 3_600_000,
-        run_limit_ms: Some(24 * 3_600_000),
-        ..Policy::default()
-    };
-    let options = HttpOptions {
-        session_idle_timeout: Duration::from_millis(200),
-        ..HttpOptions::default()
-    };
+    let policy = Policy::default()
+        .with_max_ttl(Duration::from_millis(24 * 3_600_000))
+        .with_run_limit(Duration::from_millis(24 * 3_600_000));
+    let options = HttpOptions::default().with_session_idle_timeout(Duration::from_millis(200));
     let harness = Harness::with_policy(options, policy).await;
     let idle = harness.client().await;
     let listens = harness.client().await;

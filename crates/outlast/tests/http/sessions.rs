@@ -108,11 +108,7 @@ async fn a_call_ends_with_its_session() {
 
 #[tokio::test]
 async fn open_requests_and_streams_of_a_session_are_limited() {
-    let harness = Harness::with(HttpOptions {
-        max_streams_per_session: 2,
-        ..HttpOptions::default()
-    })
-    .await;
+    let harness = Harness::with(HttpOptions::default().with_max_streams_per_session(2)).await;
     let client = harness.client().await;
     let _one = client.listen(None).await;
     let two = client.listen(None).await;
@@ -126,15 +122,10 @@ async fn open_requests_and_streams_of_a_session_are_limited() {
 #[tokio::test]
 async fn only_an_unused_session_expires() {
     let harness = Harness::with_policy(
-        HttpOptions {
-            session_idle_timeout: Duration::from_millis(400),
-            ..HttpOptions::default()
-        },
-        Policy {
-            max_ttl_ms: 400,
-            default_ttl_ms: 400,
-            ..Policy::default()
-        },
+        HttpOptions::default().with_session_idle_timeout(Duration::from_millis(400)),
+        Policy::default()
+            .with_max_ttl(Duration::from_millis(400))
+            .with_default_ttl(Duration::from_millis(400)),
     )
     .await;
     let (used, listening, idle) = (

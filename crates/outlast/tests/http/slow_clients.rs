@@ -12,11 +12,7 @@ use crate::harness::Harness;
 
 #[tokio::test]
 async fn a_slow_reader_gets_all_of_a_large_response() {
-    let harness = Harness::with(HttpOptions {
-        client_timeout: TIMEOUT,
-        ..HttpOptions::default()
-    })
-    .await;
+    let harness = Harness::with(HttpOptions::default().with_client_timeout(TIMEOUT)).await;
     let client = harness.client().await;
     let session = client.session.unwrap();
     for accept in ["application/json", "text/event-stream"] {
@@ -37,11 +33,7 @@ async fn a_slow_reader_gets_all_of_a_large_response() {
 
 #[tokio::test]
 async fn a_stalled_reader_is_disconnected() {
-    let harness = Harness::with(HttpOptions {
-        client_timeout: TIMEOUT,
-        ..HttpOptions::default()
-    })
-    .await;
+    let harness = Harness::with(HttpOptions::default().with_client_timeout(TIMEOUT)).await;
     let client = harness.client().await;
     let mut stream = connect(client.address).await;
     let request = call(&client.session.unwrap(), "application/json", RESPONSE_BYTES);

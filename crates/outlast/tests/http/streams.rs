@@ -95,11 +95,9 @@ async fn progress_reaches_a_wait_and_a_general_stream() {
 #[tokio::test]
 async fn a_session_lives_as_long_as_its_tasks() {
     // S2-49, S2-101: the session is unused for much longer than its idle time.
-    let harness = Harness::with(HttpOptions {
-        session_idle_timeout: Duration::from_millis(1),
-        ..HttpOptions::default()
-    })
-    .await;
+    let harness =
+        Harness::with(HttpOptions::default().with_session_idle_timeout(Duration::from_millis(1)))
+            .await;
     let client = harness.client().await;
     let task = client.task("gated", json!({})).await;
     tokio::time::sleep(Duration::from_millis(300)).await;

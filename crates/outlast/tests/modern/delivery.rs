@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use outlast::store::MemoryStore;
-use outlast::task::{Policy, Quota};
+use outlast::task::Policy;
 use outlast_testkit::{FaultyStore, Strike};
 use serde_json::json;
 
@@ -146,13 +146,7 @@ async fn an_input_request_within_the_grace_period_makes_a_task() {
 
 #[tokio::test(start_paused = true)]
 async fn a_call_that_cannot_be_stored_is_inline() {
-    let policy = Policy {
-        quota: Quota {
-            owner_open: 1,
-            ..Policy::default().quota
-        },
-        ..Policy::default()
-    };
+    let policy = Policy::default().with_quota(Policy::default().quota.with_owner_open(1));
     let harness = Harness::with(policy).await;
     let mut client = StdioClient::connect(harness.server.clone());
     client.task("gated").await;
@@ -174,13 +168,7 @@ async fn a_call_that_cannot_be_stored_is_inline() {
 
 #[tokio::test(start_paused = true)]
 async fn a_call_that_cannot_be_stored_returns_its_input_requests() {
-    let policy = Policy {
-        quota: Quota {
-            owner_open: 0,
-            ..Policy::default().quota
-        },
-        ..Policy::default()
-    };
+    let policy = Policy::default().with_quota(Policy::default().quota.with_owner_open(0));
     let mut client = StdioClient::connect(Harness::with(policy).await.server);
     let input_required = client.tool("ask").await["result"].clone();
     assert_eq!(input_required["resultType"], "input_required");

@@ -108,10 +108,7 @@ async fn mcp_name_of_a_task_is_optional_by_default() {
         http.refused("tasks/get", params(), &wrong).await,
         (400, -32020)
     );
-    let options = HttpOptions {
-        on_missing_task_name: OnMissingName::Refuse,
-        ..HttpOptions::default()
-    };
+    let options = HttpOptions::default().with_on_missing_task_name(OnMissingName::Refuse);
     let strict = serve(harness.server.clone(), options).await.unwrap();
     let strict = ModernHttpClient::of(&strict);
     let missing = [("mcp-name", "")];

@@ -1,6 +1,6 @@
 //! Owners of tasks without a session.
 
-use outlast::task::{Policy, Quota};
+use outlast::task::Policy;
 use outlast::transport::http::{BearerTokens, HttpOptions, Token, serve};
 use outlast_testkit::mcp::http as bytes;
 use serde_json::{Value, json};
@@ -12,13 +12,10 @@ use crate::http_client::{ModernHttpClient, served};
 async fn a_principal_has_the_same_tasks_in_both_eras() {
     // V2-SEC-2, V2-NOTIF-10, V2-ERA-8: a foreign task is like an unknown one.
     let harness = Harness::new().await;
-    let options = HttpOptions {
-        authenticate: Some(BearerTokens::shared(vec![
-            Token::new("ada", "a-secret"),
-            Token::new("bob", "b-secret"),
-        ])),
-        ..HttpOptions::default()
-    };
+    let options = HttpOptions::default().with_authenticate(BearerTokens::shared(vec![
+        Token::new("ada", "a-secret"),
+        Token::new("bob", "b-secret"),
+    ]));
     let server = serve(harness.server.clone(), options).await.unwrap();
     let ada = ModernHttpClient::with_token(&server, "a-secret");
     let bob = ModernHttpClient::with_token(&server, "b-secret");
@@ -97,13 +94,7 @@ async fn without_a_token_the_task_id_is_the_secret() {
 
 #[tokio::test]
 async fn an_address_has_a_quota() {
-    let policy = Policy {
-        quota: Quota {
-            owner_open: 2,
-            ..Policy::default().quota
-        },
-        ..Policy::default()
-    };
+    let policy = Policy::default().with_quota(Policy::default().quota.with_owner_open(2));
     let harness = Harness::with(policy).await;
     let server = served(&harness.server).await;
     let http = ModernHttpClient::of(&server);
@@ -117,13 +108,10 @@ async fn an_address_has_a_quota() {
 async fn a_request_state_is_bound_to_its_principal() {
     // V2-MRTR-5.
     let harness = Harness::new().await;
-    let options = HttpOptions {
-        authenticate: Some(BearerTokens::shared(vec![
-            Token::new("ada", "a-secret"),
-            Token::new("bob", "b-secret"),
-        ])),
-        ..HttpOptions::default()
-    };
+    let options = HttpOptions::default().with_authenticate(BearerTokens::shared(vec![
+        Token::new("ada", "a-secret"),
+        Token::new("bob", "b-secret"),
+    ]));
     let server = serve(harness.server.clone(), options).await.unwrap();
     let ada = ModernHttpClient::with_token(&server, "a-secret");
     let bob = ModernHttpClient::with_token(&server, "b-secret");

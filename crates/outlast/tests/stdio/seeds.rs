@@ -105,11 +105,11 @@ async fn a_cancelled_task_is_kept_until_its_ttl_and_not_longer() {
 #[tokio::test(start_paused = true)]
 async fn the_default_ttl_differs_from_the_cap() {
     // S2-57.
-    let mut client = Client::with(Policy {
-        default_ttl_ms: 5_000,
-        max_ttl_ms: 600_000,
-        ..Policy::default()
-    })
+    let mut client = Client::with(
+        Policy::default()
+            .with_default_ttl(Duration::from_millis(5_000))
+            .with_max_ttl(Duration::from_millis(600_000)),
+    )
     .await;
     for (wish, granted) in [(json!({}), 5_000), (json!({ "ttl": 700_000 }), 600_000)] {
         let params = json!({ "name": "endless", "task": wish });

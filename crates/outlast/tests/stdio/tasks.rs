@@ -200,11 +200,7 @@ async fn the_list_pages_through_all_tasks_newest_first() {
 #[tokio::test(start_paused = true)]
 async fn an_expired_task_is_not_found_and_waits_end() {
     // A1-23, V1-RES-12, S2-55, S2-82: the strict policy of the seeds.
-    let mut client = Client::with(Policy {
-        ttl_policy: TtlPolicy::Strict,
-        ..Policy::default()
-    })
-    .await;
+    let mut client = Client::with(Policy::default().with_ttl_policy(TtlPolicy::Strict)).await;
     let response = client
         .call(
             "tools/call",

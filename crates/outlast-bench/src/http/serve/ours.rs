@@ -43,15 +43,13 @@ impl Ours {
         let tools = Tools::new()
             .with(tool("plain"))
             .with(task.task_policy(TaskPolicy::Always));
-        let policy = Policy {
-            quota: Quota {
-                owner_open: u32::MAX,
-                owner_retained: u32::MAX,
-                open: u64::MAX,
-                retained: u64::MAX,
-            },
-            ..Policy::default()
-        };
+        let policy = Policy::default().with_quota(
+            Quota::default()
+                .with_owner_open(u32::MAX)
+                .with_owner_retained(u32::MAX)
+                .with_open(u64::MAX)
+                .with_retained(u64::MAX),
+        );
         let server = Server::builder("bench", "1")
             .tools(tools.clone())
             .store(store.clone())
@@ -71,11 +69,9 @@ impl Ours {
     pub(super) async fn serve(self, retained: usize) -> BenchResult<()> {
         self.fill(retained).await?;
         // The load comes from one address.
-        let options = HttpOptions {
-            max_requests_per_second: None,
-            max_sessions_per_owner: usize::MAX,
-            ..HttpOptions::default()
-        };
+        let options = HttpOptions::default()
+            .with_max_requests_per_second(None)
+            .with_max_sessions_per_owner(usize::MAX);
         let server = http::serve(self.mcp.clone(), options).await?;
         super::until_released(server.local_addr()).await?;
         server.shutdown().await;

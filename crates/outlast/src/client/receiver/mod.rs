@@ -44,17 +44,12 @@ impl Receiver {
         options: ReceiverOptions,
         handler: Arc<dyn ClientHandler>,
     ) -> Result<Self, EngineError> {
-        let policy = Policy {
-            max_ttl_ms: options.max_ttl_ms,
+        let policy = Policy::default()
+            .with_max_ttl(options.max_ttl)
             // Client-hosted tasks are kept for their TTL (S1-25).
-            ttl_policy: TtlPolicy::Strict,
-            poll_interval_ms: options.poll_interval_ms,
-            quota: Quota {
-                owner_open: options.max_open_tasks,
-                ..Policy::default().quota
-            },
-            ..Policy::default()
-        };
+            .with_ttl_policy(TtlPolicy::Strict)
+            .with_poll_interval(options.poll_interval)
+            .with_quota(Quota::default().with_owner_open(options.max_open_tasks));
         let reasons = AbortReasons::default();
         let runner = Arc::new(runner::HandlerRunner {
             handler,

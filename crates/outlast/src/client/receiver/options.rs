@@ -1,16 +1,18 @@
 //! The settings of tasks that the client hosts for a server.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 /// The settings of tasks that the client hosts for a server.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct ReceiverOptions {
     /// The TTL of a task whose server requests none.
     pub ttl: ReceiverTtl,
-    /// The longest TTL that is granted, in milliseconds.
-    pub max_ttl_ms: u64,
-    /// The poll interval that is reported to the server, in milliseconds.
-    pub poll_interval_ms: u32,
+    /// The longest TTL that is granted.
+    pub max_ttl: Duration,
+    /// The poll interval that is reported to the server.
+    pub poll_interval: Duration,
     /// How many tasks may be open at the same time.
     pub max_open_tasks: u32,
     /// The status of a task while it waits for the user.
@@ -21,13 +23,23 @@ pub struct ReceiverOptions {
     pub on_decline: OnDecline,
 }
 
-/// The TTL of a task, in milliseconds.
+outlast_engine::option_setters! { ReceiverOptions:
+    set with_ttl(ttl: ReceiverTtl);
+    set with_max_ttl(max_ttl: Duration);
+    set with_poll_interval(poll_interval: Duration);
+    set with_max_open_tasks(max_open_tasks: u32);
+    set with_status_while_waiting(status_while_waiting: WaitingStatus);
+    text with_waiting_message(waiting_message: Arc<str>);
+    set with_on_decline(on_decline: OnDecline);
+}
+
+/// The TTL of a task.
 #[derive(Clone)]
 pub enum ReceiverTtl {
     /// The same for every task.
-    Fixed(u64),
+    Fixed(Duration),
     /// Chosen when the task is created.
-    Chosen(Arc<dyn Fn() -> u64 + Send + Sync>),
+    Chosen(Arc<dyn Fn() -> Duration + Send + Sync>),
 }
 
 /// The status of a task while it waits for the user (A1-13).
@@ -54,9 +66,9 @@ pub enum OnDecline {
 impl Default for ReceiverOptions {
     fn default() -> Self {
         Self {
-            ttl: ReceiverTtl::Fixed(60_000),
-            max_ttl_ms: 3_600_000,
-            poll_interval_ms: 2_000,
+            ttl: ReceiverTtl::Fixed(Duration::from_secs(60)),
+            max_ttl: Duration::from_secs(3_600),
+            poll_interval: Duration::from_secs(2),
             max_open_tasks: 32,
             status_while_waiting: WaitingStatus::default(),
             waiting_message: WAITING_MESSAGE.into(),
@@ -70,17 +82,18 @@ const WAITING_MESSAGE: &str = "Awaiting user approval";
 
 impl ReceiverTtl {
     pub(in crate::client) fn millis(&self) -> u64 {
-        match self {
-            Self::Fixed(millis) => *millis,
+        let ttl = match self {
+            Self::Fixed(ttl) => *ttl,
             Self::Chosen(choose) => choose(),
-        }
+        };
+        ttl.as_millis() as u64
     }
 }
 
 impl std::fmt::Debug for ReceiverTtl {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::Fixed(millis) => write!(f, "Fixed({millis})"),
+            Self::Fixed(ttl) => write!(f, "Fixed({ttl:?})"),
             Self::Chosen(_) => f.write_str("Chosen"),
         }
     }

@@ -14,6 +14,7 @@ use crate::server::SessionLimits;
 
 /// The options of an HTTP server. The default listens on loopback, on a free port, without tokens.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct HttpOptions {
     /// The address to listen on.
     pub bind: SocketAddr,
@@ -64,6 +65,28 @@ pub struct HttpOptions {
     pub max_stream_duration: Option<Duration>,
     /// How long open requests may continue when the server is shut down.
     pub drain_timeout: Duration,
+}
+
+outlast_engine::option_setters! { HttpOptions:
+    set with_bind(bind: SocketAddr);
+    text with_path(path: String);
+    maybe with_authenticate(authenticate: Arc<dyn Authenticate>);
+    maybe with_fallback(fallback: Fallback);
+    set with_allowed_origins(allowed_origins: Vec<String>);
+    set with_allowed_hosts(allowed_hosts: Vec<String>);
+    set with_on_missing_task_name(on_missing_task_name: OnMissingName);
+    set with_session_idle_timeout(session_idle_timeout: Duration);
+    set with_max_sessions(max_sessions: usize);
+    set with_max_sessions_per_owner(max_sessions_per_owner: usize);
+    set with_max_streams_per_session(max_streams_per_session: usize);
+    set with_max_connections(max_connections: usize);
+    set with_max_unfinished_body_bytes(max_unfinished_body_bytes: usize);
+    maybe with_max_requests_per_second(max_requests_per_second: NonZeroU32);
+    set with_client_timeout(client_timeout: Duration);
+    set with_keep_alive_interval(keep_alive_interval: Duration);
+    set with_stream_after(stream_after: Duration);
+    maybe with_max_stream_duration(max_stream_duration: Duration);
+    set with_drain_timeout(drain_timeout: Duration);
 }
 
 impl Default for HttpOptions {

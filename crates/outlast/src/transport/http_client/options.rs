@@ -8,6 +8,7 @@ use super::HttpSession;
 
 /// How to reach a server over HTTP.
 #[derive(Clone)]
+#[non_exhaustive]
 pub struct HttpClientOptions {
     /// The endpoint, such as `https://example.com/mcp`.
     pub url: String,
@@ -29,6 +30,16 @@ pub struct HttpClientOptions {
     pub max_message_bytes: usize,
     /// The timeout of a message without a response, and of the DELETE of a session.
     pub accept_timeout: Duration,
+}
+
+outlast_engine::option_setters! { HttpClientOptions:
+    set with_headers(headers: Vec<(String, String)>);
+    set with_trusted_certificates(trusted_certificates: Vec<u8>);
+    maybe with_session(session: HttpSession);
+    set with_connect_timeout(connect_timeout: Duration);
+    set with_listen_timeout(listen_timeout: Duration);
+    set with_max_message_bytes(max_message_bytes: usize);
+    set with_accept_timeout(accept_timeout: Duration);
 }
 
 impl HttpClientOptions {

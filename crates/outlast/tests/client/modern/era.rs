@@ -238,10 +238,7 @@ async fn a_client_of_one_era_uses_no_other() {
     // V2-ERA-4, V2-ERA-11.
     for lenient in [true, false] {
         let (target, mut servers) = target();
-        let options = ClientOptions {
-            era: Era::Modern,
-            ..auto()
-        };
+        let options = auto().with_era(Era::Modern);
         let connecting = tokio::spawn(Client::connect(target, options));
         let mut server = servers.next().await;
         let asked = server.next_request().await;

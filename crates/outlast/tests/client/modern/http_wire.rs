@@ -173,7 +173,7 @@ async fn a_stream_has_notifications_and_the_response_and_closing_cancels() {
     stream.send(&format!("data: {answer}\n\n")).await;
     assert_eq!(said(&call.outcome().await.unwrap()), "done");
     for preference in [TaskPreference::Forbid, TaskPreference::Prefer] {
-        let call = client.call_tool("x", None).task(preference);
+        let call = client.call_tool("x", ()).task(preference);
         let call = tokio::spawn(async move { call.await.unwrap() });
         let asked = wire.next("POST", "tools/call").await;
         let mut stream = asked.stream().await;

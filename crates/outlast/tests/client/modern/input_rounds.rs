@@ -52,7 +52,7 @@ async fn a_call_is_repeated_with_responses_and_unchanged_state() {
     params.remove("inputResponses");
     assert_eq!(second["params"], first["params"]);
     // State and responses of a retry are not in any other call, nor in the next retry.
-    let other = client.call_tool("ask", None).await.unwrap();
+    let other = client.call_tool("ask", ()).await.unwrap();
     let parallel = server.asked("tools/call").await;
     assert!(parallel["params"].get("requestState").is_none());
     assert!(parallel["params"].get("inputResponses").is_none());
@@ -77,7 +77,7 @@ async fn a_call_can_become_a_task_after_input_rounds() {
     // V2-CREATE-7, V2-UPD-17.
     let (inbox, options) = with_inbox();
     let (client, mut server) = connected(options).await;
-    let call = client.call_tool("ask", None).await.unwrap();
+    let call = client.call_tool("ask", ()).await.unwrap();
     let first = server.asked("tools/call").await;
     server
         .reply(&first, asks(json!({ "k": form("A?") }), Some("s")))
@@ -112,7 +112,7 @@ async fn the_number_of_input_rounds_is_limited() {
     for questions in [json!({ "k": form("A?") }), json!(null)] {
         let (inbox, options) = with_inbox();
         let (client, mut server) = connected(options).await;
-        let call = client.call_tool("ask", None).await.unwrap();
+        let call = client.call_tool("ask", ()).await.unwrap();
         let playing = tokio::spawn(async move {
             loop {
                 let asked = server.asked("tools/call").await;
@@ -145,7 +145,7 @@ async fn a_rejection_without_a_response_form_fails_the_call() {
     // V2-MRTR-11, A2-19.
     let (inbox, options) = with_inbox();
     let (client, mut server) = connected(options).await;
-    let call = client.call_tool("ask", None).await.unwrap();
+    let call = client.call_tool("ask", ()).await.unwrap();
     let first = server.asked("tools/call").await;
     let messages = json!({ "messages": [], "maxTokens": 1 });
     let sample = json!({ "method": "sampling/createMessage", "params": messages });
@@ -192,7 +192,7 @@ async fn undeclared_input_requests_are_not_handled() {
             ClientOptions::default()
         };
         let (client, mut server) = connected(options).await;
-        let call = client.call_tool("ask", None).await.unwrap();
+        let call = client.call_tool("ask", ()).await.unwrap();
         let first = server.asked("tools/call").await;
         let questions = json!({ "k": question, "fine": form("B?") });
         server.reply(&first, asks(questions, None)).await;
@@ -210,7 +210,7 @@ async fn undeclared_input_requests_are_not_handled() {
 async fn a_call_can_be_dropped_while_it_waits_for_the_user() {
     let (inbox, options) = with_inbox();
     let (client, mut server) = connected(options).await;
-    let call = client.call_tool("ask", None).await.unwrap();
+    let call = client.call_tool("ask", ()).await.unwrap();
     let first = server.asked("tools/call").await;
     server
         .reply(&first, asks(json!({ "k": form("A?") }), None))

@@ -33,10 +33,7 @@ pub(crate) async fn connected_with(
     capabilities: Value,
 ) -> (Client, Server) {
     let (target, mut servers) = target();
-    let options = ClientOptions {
-        era: Era::Auto,
-        ..options
-    };
+    let options = options.with_era(Era::Auto);
     let connecting = tokio::spawn(Client::connect(target, options));
     let mut server = servers.next().await;
     let asked = server.next_request().await;

@@ -23,15 +23,12 @@ use crate::own_server::server;
 /// Every outcome, over the connection of `target`.
 async fn every_outcome(target: Target) {
     let (inbox, options) = with_inbox();
-    let options = ClientOptions {
-        era: Era::Auto,
-        ..options
-    };
+    let options = options.with_era(Era::Auto);
     let client = Client::connect(target, options).await.unwrap();
     // BD-21: the server supports both eras.
     assert!(client.server().await.unwrap().is_modern());
     for preference in [TaskPreference::Require, TaskPreference::Forbid] {
-        let made = |tool: &str| client.call_tool(tool, None).task(preference);
+        let made = |tool: &str| client.call_tool(tool, ()).task(preference);
         let call = made("slow").await.unwrap();
         assert_eq!(said(&call.outcome().await.unwrap()), "done");
         assert_eq!(call.status().progress.unwrap().total, Some(3.0));
@@ -56,7 +53,7 @@ async fn every_outcome(target: Target) {
         assert_eq!(call.cancel().await, Ok(()));
         assert_eq!(call.outcome().await, Ok(Outcome::Cancelled));
     }
-    let call = client.call_tool("nonsense", None).await.unwrap();
+    let call = client.call_tool("nonsense", ()).await.unwrap();
     assert!(matches!(call.outcome().await, Ok(Outcome::Error(_, code, _)) if code.0 == -32602));
     client.close().await;
 }
@@ -114,12 +111,9 @@ async fn a_task_is_resumed_by_another_client() {
         let server = serve(server().await, HttpOptions::default()).await.unwrap();
         let target = || Target::http(HttpClientOptions::new(server.url()));
         let (inbox, options) = with_inbox();
-        let options = ClientOptions {
-            era: Era::Auto,
-            ..options
-        };
+        let options = options.with_era(Era::Auto);
         let one = Client::connect(target(), options.clone()).await.unwrap();
-        let call = one.call_tool("ask", None).await.unwrap();
+        let call = one.call_tool("ask", ()).await.unwrap();
         call.task().await.unwrap();
         let reference = call.status().reference.unwrap();
         call.detach().await;
@@ -169,7 +163,7 @@ async fn a_task_is_followed_across_a_server_crash() {
         let target = Target::http(HttpClientOptions::new(&url));
         let client = Client::connect(target, ClientOptions::default());
         let client = client.await.unwrap();
-        let call = client.call_tool("wait", None).await.unwrap();
+        let call = client.call_tool("wait", ()).await.unwrap();
         let task = call.task().await.unwrap();
         server.shutdown().await.unwrap();
         let _server = gated(&file, address, &gate).await;

@@ -25,7 +25,7 @@ async fn every_request_has_client_info_and_capabilities() {
         (TaskPreference::Require, &with_tasks),
         (TaskPreference::Forbid, &can),
     ] {
-        let call = client.call_tool("x", None).task(preference);
+        let call = client.call_tool("x", ()).task(preference);
         let call = tokio::spawn(async move { call.await.unwrap() });
         let asked = server.next_request().await;
         assert_eq!(asked["method"], "tools/call");
@@ -75,7 +75,7 @@ async fn meta_of_the_caller_is_kept() {
         "com.example/mine": { "x": 1 },
     });
     let params = crate::harness::raw(json!({ "_meta": own, "extra": 1 }));
-    let call = client.call_tool("x", None).params(params).await.unwrap();
+    let call = client.call_tool("x", ()).params(params).await.unwrap();
     let asked = server.asked("tools/call").await;
     assert_eq!(asked["params"]["extra"], 1);
     for (key, value) in own.as_object().unwrap() {
@@ -93,7 +93,7 @@ async fn an_error_is_the_outcome_whatever_its_code() {
     for code in [
         -32000, -32002, -32007, -32019, -32020, -32021, -32602, -1, 7,
     ] {
-        let call = client.call_tool("x", None).await.unwrap();
+        let call = client.call_tool("x", ()).await.unwrap();
         let asked = server.asked("tools/call").await;
         server.refuse(&asked, code, "no").await;
         let settled = call.outcome().await;
@@ -153,7 +153,7 @@ async fn a_response_of_unknown_type_is_an_error() {
             false,
         ),
     ] {
-        let call = client.call_tool("x", None).task(preference);
+        let call = client.call_tool("x", ()).task(preference);
         let call = tokio::spawn(async move { call.await.unwrap() });
         let asked = server.asked("tools/call").await;
         server.reply(&asked, answer.clone()).await;
@@ -194,7 +194,7 @@ async fn a_response_of_unknown_type_is_an_error() {
 async fn a_version_that_is_no_longer_supported_is_reported() {
     // V2-VER-2.
     let (client, mut server) = connected(ClientOptions::default()).await;
-    let call = client.call_tool("x", None);
+    let call = client.call_tool("x", ());
     let call = tokio::spawn(async move { call.await.unwrap() });
     let asked = server.asked("tools/call").await;
     let data = json!({ "supported": ["2099-01-01"], "requested": "2026-07-28" });
@@ -223,25 +223,22 @@ async fn a_dropped_call_is_cancelled_on_a_pipe() {
     // V2-CANC-1, V2-CANC-4.
     let (client, mut server) = connected(ClientOptions::default()).await;
     for preference in [TaskPreference::Forbid, TaskPreference::Prefer] {
-        let call = client.call_tool("x", None).task(preference).await.unwrap();
+        let call = client.call_tool("x", ()).task(preference).await.unwrap();
         let asked = server.asked("tools/call").await;
         assert_eq!(call.cancel().await, Ok(()));
         assert_eq!(call.outcome().await, Ok(Outcome::Cancelled));
         let notification = server.next_message("notifications/cancelled").await;
         assert_eq!(notification["params"]["requestId"], asked["id"]);
-        let call = client.call_tool("x", None).task(preference).await.unwrap();
+        let call = client.call_tool("x", ()).task(preference).await.unwrap();
         let asked = server.asked("tools/call").await;
         drop(call);
         let notification = server.next_message("notifications/cancelled").await;
         assert_eq!(notification["params"]["requestId"], asked["id"]);
     }
     // A timeout has the same effect.
-    let options = ClientOptions {
-        idle_timeout: Duration::from_secs(3),
-        ..ClientOptions::default()
-    };
+    let options = ClientOptions::default().with_idle_timeout(Duration::from_secs(3));
     let (client, mut server) = connected(options).await;
-    let call = client.call_tool("x", None).await.unwrap();
+    let call = client.call_tool("x", ()).await.unwrap();
     let asked = server.asked("tools/call").await;
     let settled = call.outcome().await;
     assert!(matches!(
@@ -256,7 +253,7 @@ async fn a_dropped_call_is_cancelled_on_a_pipe() {
 async fn a_task_created_after_its_call_was_dropped_is_cancelled() {
     // V2-CANCEL-1, A1-25.
     let (client, mut server) = connected(ClientOptions::default()).await;
-    let call = client.call_tool("x", None).await.unwrap();
+    let call = client.call_tool("x", ()).await.unwrap();
     let asked = server.asked("tools/call").await;
     drop(call);
     server.next_message("notifications/cancelled").await;
@@ -273,12 +270,10 @@ async fn a_task_created_after_its_call_was_dropped_is_cancelled() {
 async fn progress_and_logs_of_a_call_arrive() {
     // V2-PRG-1, A2-31.
     let (heard, hear) = collector();
-    let options = ClientOptions {
-        on_notification: Some(std::sync::Arc::new(move |method, _| hear(method))),
-        ..ClientOptions::default()
-    };
+    let options = ClientOptions::default()
+        .with_on_notification(std::sync::Arc::new(move |method, _| hear(method)));
     let (client, mut server) = connected(options).await;
-    let call = client.call_tool("x", None).await.unwrap();
+    let call = client.call_tool("x", ()).await.unwrap();
     let mut updates = call.updates();
     let asked = server.asked("tools/call").await;
     let token = &asked["params"]["_meta"]["progressToken"];
@@ -299,10 +294,8 @@ async fn the_tool_list_is_cached_as_long_as_the_server_allows() {
     let mut declared = capabilities();
     declared["tools"] = json!({ "listChanged": true });
     let (_heard, hear) = collector();
-    let options = ClientOptions {
-        on_notification: Some(std::sync::Arc::new(move |method, _| hear(method))),
-        ..ClientOptions::default()
-    };
+    let options = ClientOptions::default()
+        .with_on_notification(std::sync::Arc::new(move |method, _| hear(method)));
     let (client, mut server) = connected_with(options, declared).await;
     let listed = async |server: &mut crate::harness::Server, ttl: Value| {
         let listing = tokio::spawn({

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use outlast::client::{Client, ClientOptions, Era, Target, TaskPreference};
+use outlast::client::{Client, Era, Target, TaskPreference};
 use outlast::task::Outcome;
 use outlast::transport::duplex;
 use rmcp::model::{
@@ -108,30 +108,27 @@ fn target() -> Target {
 async fn the_tasks_of_an_rmcp_server_are_driven() {
     let work = async {
         let (inbox, options) = with_inbox();
-        let options = ClientOptions {
-            era: Era::Auto,
-            ..options
-        };
+        let options = options.with_era(Era::Auto);
         let client = Client::connect(target(), options).await.unwrap();
         let server = client.server().await.unwrap();
         assert!(server.is_modern() && server.generation.supports_tool_tasks());
-        let call = client.call_tool("plain", None).await.unwrap();
+        let call = client.call_tool("plain", ()).await.unwrap();
         assert_eq!(said(&call.outcome().await.unwrap()), "done");
         let call = client
-            .call_tool("slow", None)
+            .call_tool("slow", ())
             .task(TaskPreference::Require)
             .await
             .unwrap();
         assert!(call.task().await.is_some());
         assert_eq!(said(&call.outcome().await.unwrap()), "done");
-        let call = client.call_tool("broken", None).await.unwrap();
+        let call = client.call_tool("broken", ()).await.unwrap();
         assert!(matches!(call.outcome().await, Ok(Outcome::Error(_, code, _)) if code.0 == -32603));
-        let call = client.call_tool("ask", None).await.unwrap();
+        let call = client.call_tool("ask", ()).await.unwrap();
         let item = inbox.first().await;
         assert_eq!(item.request.task, call.task().await);
         inbox.respond(item.id, raw(filled_in("Ann"))).unwrap();
         assert_eq!(said(&call.outcome().await.unwrap()), r#""Ann""#);
-        let call = client.call_tool("endless", None).await.unwrap();
+        let call = client.call_tool("endless", ()).await.unwrap();
         let task = call.task().await.unwrap();
         assert_eq!(call.cancel().await, Ok(()));
         assert_eq!(call.outcome().await, Ok(Outcome::Cancelled));

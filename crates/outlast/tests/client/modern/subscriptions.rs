@@ -36,7 +36,7 @@ async fn tells(server: &mut Server, listen: &Value, mut task: Value) {
 }
 
 async fn begun(client: &Client, server: &mut Server, id: &str) -> outlast::client::Execution {
-    let call = client.call_tool("slow", None).await.unwrap();
+    let call = client.call_tool("slow", ()).await.unwrap();
     let asked = server.asked("tools/call").await;
     let mut seed = created("working", 60_000);
     seed["taskId"] = json!(id);
@@ -165,10 +165,7 @@ async fn a_stream_that_ends_is_opened_again() {
 async fn a_new_connection_gets_the_subscriptions_again() {
     // V2-SUB-8, V2-STDIO-5.
     let (target, mut servers) = target();
-    let options = ClientOptions {
-        reconnect: Some(ReconnectPolicy::default()),
-        ..ClientOptions::default()
-    };
+    let options = ClientOptions::default().with_reconnect(ReconnectPolicy::default());
     let connecting = tokio::spawn(Client::connect(target, options));
     let mut server = servers.next().await;
     let asked = server.asked("server/discover").await;
@@ -223,10 +220,8 @@ async fn tasks_share_a_subscription() {
 async fn list_and_resource_changes_reach_the_handler() {
     // V2-SUB-1, V2-CACHE-4.
     let (heard, hear) = collector();
-    let options = ClientOptions {
-        on_notification: Some(Arc::new(move |method, _| hear(method))),
-        ..ClientOptions::default()
-    };
+    let options =
+        ClientOptions::default().with_on_notification(Arc::new(move |method, _| hear(method)));
     let declared = json!({ "tools": { "listChanged": true }, "prompts": {}, "resources": { "listChanged": true, "subscribe": true } });
     let (client, mut server) = connected_with(options, declared).await;
     let listen = listens(&mut server).await;

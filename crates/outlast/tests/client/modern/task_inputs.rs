@@ -13,7 +13,7 @@ use super::{connected, created, filled_in, form, rejects_subscriptions, shown};
 use crate::harness::{Server, raw, said, text, with_inbox};
 
 async fn begun(client: &Client, server: &mut Server) -> Execution {
-    let call = client.call_tool("slow", None).await.unwrap();
+    let call = client.call_tool("slow", ()).await.unwrap();
     let asked = server.asked("tools/call").await;
     server.reply(&asked, created("working", 100)).await;
     rejects_subscriptions(server).await;
@@ -198,7 +198,7 @@ async fn lost_responses_are_sent_again() {
     assert_eq!(answers(&mut server).await, json!({ "k": filled_in("Ann") }));
     ends(&mut server, &call).await;
     // An ended task rejects responses, which is not an error.
-    let call = client.call_tool("slow", None).await.unwrap();
+    let call = client.call_tool("slow", ()).await.unwrap();
     let asked = server.asked("tools/call").await;
     server.reply(&asked, created("working", 100)).await;
     asks(&mut server, json!({ "k": form("Who?") })).await;
@@ -209,7 +209,7 @@ async fn lost_responses_are_sent_again() {
     server.refuse(&update, -32602, "it is over").await;
     ends(&mut server, &call).await;
     // A task that keeps rejecting them ends.
-    let call = client.call_tool("slow", None).await.unwrap();
+    let call = client.call_tool("slow", ()).await.unwrap();
     let asked = server.asked("tools/call").await;
     server.reply(&asked, created("working", 100)).await;
     let playing = tokio::spawn(async move {
@@ -236,7 +236,7 @@ async fn every_action_of_the_user_is_a_response() {
     let (inbox, options) = with_inbox();
     let (client, mut server) = connected(options).await;
     for action in ["accept", "decline", "cancel", "error"] {
-        let call = client.call_tool("slow", None).await.unwrap();
+        let call = client.call_tool("slow", ()).await.unwrap();
         let asked = server.asked("tools/call").await;
         server.reply(&asked, created("working", 100)).await;
         asks(&mut server, json!({ "k": form("Who?") })).await;

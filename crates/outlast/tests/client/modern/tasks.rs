@@ -17,7 +17,7 @@ use crate::harness::{Server, raw, said, text};
 
 /// A call that has become a task.
 async fn begun(client: &Client, server: &mut Server, seed: Value) -> Execution {
-    let call = client.call_tool("slow", None).await.unwrap();
+    let call = client.call_tool("slow", ()).await.unwrap();
     let asked = server.asked("tools/call").await;
     server.reply(&asked, seed).await;
     assert_eq!(call.task().await.as_deref(), Some("t1"));
@@ -29,7 +29,7 @@ async fn a_call_may_become_a_task_or_not() {
     // V2-CAP-4, V2-CAP-7, V2-CREATE-10, V2-CREATE-11.
     let (client, mut server) = connected(ClientOptions::default()).await;
     let call = client
-        .call_tool("slow", None)
+        .call_tool("slow", ())
         .task(TaskPreference::Require)
         .await
         .unwrap();
@@ -54,7 +54,7 @@ async fn a_call_may_become_a_task_or_not() {
     // V2-EXT-2: no task is requested from a server without tasks.
     let (client, _server) = connected_with(ClientOptions::default(), json!({ "tools": {} })).await;
     let refused = client
-        .call_tool("slow", None)
+        .call_tool("slow", ())
         .task(TaskPreference::Require)
         .await;
     assert!(matches!(refused, Err(CallError::ServerWithoutTasks(_))));
@@ -176,7 +176,7 @@ async fn a_task_that_ends_at_creation_is_polled_for_its_outcome() {
             _ => assert!(matches!(settled, Outcome::Error(_, ErrorCode(1), _))),
         }
     }
-    let call = client.call_tool("slow", None).await.unwrap();
+    let call = client.call_tool("slow", ()).await.unwrap();
     let asked = server.asked("tools/call").await;
     server.reply(&asked, created("cancelled", 100)).await;
     assert_eq!(call.outcome().await, Ok(Outcome::Cancelled));
@@ -286,10 +286,7 @@ async fn a_cancelled_task_is_followed_to_its_end() {
 async fn a_task_is_resumed_after_a_restart() {
     // V2-GET-11, V2-STATE-2.
     let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
-    let options = || ClientOptions {
-        references: Some(ReferenceStore::new(store.clone())),
-        ..ClientOptions::default()
-    };
+    let options = || ClientOptions::default().with_references(ReferenceStore::new(store.clone()));
     let (client, mut server) = connected(options()).await;
     let call = begun(&client, &mut server, created("working", 100)).await;
     call.detach().await;

@@ -70,10 +70,7 @@ impl Deployment {
         let gate = Gate::new();
         let behind = ServerSide::new(cell, plan.behind, &gate).await;
         let target = behind.target(plan.lossy);
-        let settings = Settings {
-            era: cell.server.era(),
-            ..plan.settings
-        };
+        let settings = plan.settings.with_era(cell.server.era());
         let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
         let (engine, front) = gateway(&target, &settings, &store).await;
         let (before, endpoint) = match cell.front {
@@ -262,10 +259,7 @@ async fn gateway(
 async fn listen(front: &Arc<McpServer>, bind: SocketAddr) -> HttpServer {
     let mut patience = 500;
     loop {
-        let options = HttpOptions {
-            bind,
-            ..HttpOptions::default()
-        };
+        let options = HttpOptions::default().with_bind(bind);
         match http::serve(front.clone(), options).await {
             Ok(listening) => return listening,
             Err(error) => assert!(patience > 0, "{error}"),

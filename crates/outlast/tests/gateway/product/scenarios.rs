@@ -134,13 +134,11 @@ pub(super) async fn expired(cell: Cell) {
 /// The server's task expires before its end (BR-TTL-3).
 pub(super) async fn expired_at_the_server(cell: Cell) {
     let plan = DeploymentOptions {
-        behind: Policy {
-            ttl_policy: TtlPolicy::Strict,
-            default_ttl_ms: 2_000,
-            max_ttl_ms: 2_000,
-            poll_interval_ms: 100,
-            ..Policy::default()
-        },
+        behind: Policy::default()
+            .with_ttl_policy(TtlPolicy::Strict)
+            .with_default_ttl(Duration::from_millis(2_000))
+            .with_max_ttl(Duration::from_millis(2_000))
+            .with_poll_interval(Duration::from_millis(100)),
         ..DeploymentOptions::default()
     };
     let deployment = Deployment::with_options(cell, plan).await;
