@@ -81,8 +81,8 @@ fn the_owner_without_a_token_is_documented() {
             "| over stdio, also with `outlast stdio` | the local user |",
         ),
         ("docs/gateway.md", "a secret of 128 random bits"),
-        ("docs/limits.md", "| `default_ttl_ms` | 3,600,000 (1 h) |"),
-        ("docs/limits.md", "| `max_ttl_ms` | 3,600,000 (1 h) |"),
+        ("docs/limits.md", "| `default_ttl` | 1 h |"),
+        ("docs/limits.md", "| `max_ttl` | 1 h |"),
         ("docs/limits.md", "| `quota.owner_open` | 32 |"),
     ] {
         assert!(

@@ -26,7 +26,7 @@
 //!         }
 //!         Ok(text("done"))
 //!     });
-//!     let store = outlast::store::open_store(&"sqlite:tasks.db".parse()?, Default::default()).await?;
+//!     let store = outlast::store::open("sqlite:tasks.db").await?;
 //!     let server = Server::builder("reports", "1.0")
 //!         .store(store)
 //!         .tool(render.task(TaskSupport::Optional).hints(Hints::READ_ONLY))
@@ -48,16 +48,13 @@
 //!
 //! ```no_run
 //! use outlast::prelude::*;
-//! use outlast::transport::http_client::HttpClientOptions;
-//! use outlast::wire::Raw;
 //!
 //! # async fn run() -> Result<(), Box<dyn std::error::Error>> {
-//! let target = Target::http(HttpClientOptions::new("http://127.0.0.1:8050/mcp"));
+//! let target = Target::url("http://127.0.0.1:8050/mcp");
 //! let client = Client::connect(target, ClientOptions::default()).await?;
-//! let arguments = Raw::parse(r#"{"pages": 3}"#.into())?;
-//! let call = client.call_tool("render", Some(arguments)).await?;
+//! let call = client.call_tool("render", serde_json::json!({ "pages": 3 })).await?;
 //! println!("task {:?}", call.task().await);
-//! println!("{:?}", call.outcome().await?);
+//! println!("{}", call.result().await?.text());
 //! # Ok(()) }
 //! ```
 //!
@@ -65,15 +62,24 @@
 //!
 //! | feature | what it adds |
 //! |---|---|
+//! | `server` (default) | [`Server`], [`tools`], [`prompts`], [`resources`], [`detached`]; standard input and output |
+//! | `client` (default) | [`client`]: calls, input requests, several servers; child processes |
+//! | `http` (default) | Streamable HTTP for both sides |
+//! | `tls` (default) | `https` URLs for clients |
+//! | `gateway` (default) | [`gateway`]: tasks in front of servers that you do not change |
 //! | `schemars` (default) | [`Tool::typed`], `ToolContext::elicit` for Rust types |
-//! | `rmcp` | `Server::rmcp`: rmcp servers with tasks |
+//! | `sqlite` (default) | `sqlite:PATH` as a store |
 //! | `postgres` | `postgres://…` as a store that several nodes share |
+//! | `rmcp` | `Server::rmcp`: rmcp servers with tasks |
+//!
+//! `sqlite`, `tls` and `postgres` need a C compiler (SQLite and the cryptography of ring); the other
+//! features do not.
 //!
 //! # Where tasks are kept
 //!
-//! Without a store, tasks are in memory and end with the process. [`store::open_store`] opens
-//! `sqlite:PATH`, which is compiled in and needs a C compiler, or `postgres://…`. A reply that names
-//! a task is sent only after the store has confirmed it.
+//! Without a store, tasks are in memory and end with the process. [`store::open`] opens
+//! `sqlite:PATH` or `postgres://…`. A reply that names a task is sent only after the store has
+//! confirmed it.
 //!
 //! # Versions and platforms
 //!

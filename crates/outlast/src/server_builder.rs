@@ -70,7 +70,7 @@ impl Server {
 }
 
 impl<B: Backend + Runner> ServerBuilder<B> {
-    /// Stores tasks in `store`. [`open_store`](crate::store::open_store) opens one.
+    /// Stores tasks in `store`. [`store::open`](crate::store::open) opens one.
     pub fn store(mut self, store: Arc<dyn Store>) -> Self {
         self.outlast = self.outlast.store(store);
         self

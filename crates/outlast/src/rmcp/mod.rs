@@ -29,7 +29,7 @@
 //! # async fn serve() -> Result<(), Box<dyn std::error::Error>> {
 //! use outlast::prelude::*;
 //!
-//! let store = outlast::store::open_store(&"sqlite:tasks.db".parse()?, Default::default()).await?;
+//! let store = outlast::store::open("sqlite:tasks.db").await?;
 //! let server = Server::rmcp(|| MyServer)
 //!     .task("render_report", TaskSupport::Optional)
 //!     .store(store)

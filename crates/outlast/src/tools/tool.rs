@@ -15,7 +15,7 @@ use crate::server::TaskPolicy;
 /// One tool: its name, its schema, and the function that runs.
 ///
 /// A call that a crash interrupted runs again only with a hint that this is safe
-/// ([`Hints::READ_ONLY`], or `idempotent`). Otherwise its task ends with an error that says that the
+/// ([`Hints::READ_ONLY`] or [`Hints::IDEMPOTENT`]). Otherwise its task ends with an error that says that the
 /// outcome is unknown.
 ///
 /// ```
@@ -172,6 +172,14 @@ impl Hints {
     /// Only reads, so it can be repeated.
     pub const READ_ONLY: Self = Self {
         read_only: true,
+        idempotent: true,
+        destructive: None,
+        open_world: None,
+    };
+
+    /// May change something; a repeated call has no further effect.
+    pub const IDEMPOTENT: Self = Self {
+        read_only: false,
         idempotent: true,
         destructive: None,
         open_world: None,

@@ -1,13 +1,13 @@
 //! A server's input requests and their responses.
 
-use outlast::client::{ClientHandler, InboxEvent, ServerInputRequest, accept};
+use outlast::client::{Client, ClientHandler, InboxEvent, ServerInputRequest, accept};
 use outlast::task::{InputKind, InputKinds, InputResponse};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;
 
 use crate::harness::{
-    Synchronize, capabilities, connected_with, raw, said, task, text, with_inbox,
+    Synchronize, capabilities, connected_with, options, raw, said, target, task, text, with_inbox,
 };
 
 fn form() -> Value {
@@ -48,6 +48,36 @@ async fn an_input_request_names_server_and_task() {
     );
     server.reply(&fetch, text("done")).await;
     assert_eq!(said(&call.await.unwrap().outcome().await.unwrap()), "done");
+}
+
+/// A handler that does not say what it accepts.
+struct Refusing;
+
+#[async_trait::async_trait]
+impl ClientHandler for Refusing {
+    async fn handle(&self, _: ServerInputRequest) -> InputResponse {
+        outlast::client::decline(InputKind::ElicitForm)
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn sampling_and_forms_are_on_for_every_handler_by_default() {
+    // S1-4, S1-5. Without a handler, nothing is declared (S1-23).
+    let given = options().with_handler(Arc::new(Refusing));
+    for (options, declared) in [
+        (
+            given,
+            json!({ "elicitation": { "form": {} }, "sampling": {} }),
+        ),
+        (options(), json!({})),
+    ] {
+        let (target, mut servers) = target();
+        let connecting = tokio::spawn(Client::connect(target, options));
+        let mut server = servers.next().await;
+        let hello = server.welcome("2025-11-25", json!({})).await;
+        connecting.await.unwrap().unwrap();
+        assert_eq!(hello["params"]["capabilities"], declared);
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -110,7 +140,7 @@ async fn undeclared_requests_are_rejected_and_pings_answered() {
     // V1-ELIC-4, V1-ROOT-3, V1-PING-1, S1-26.
     let inbox =
         outlast::client::Inbox::new([InputKind::ElicitForm].into_iter().collect::<InputKinds>());
-    let options = crate::harness::options().with_handler(Arc::new(inbox.clone()));
+    let options = options().with_handler(Arc::new(inbox.clone()));
     let (_client, mut server) = connected_with(options, json!({})).await;
     let url = json!({ "mode": "url", "message": "?", "url": "https://x", "elicitationId": "1" });
     for (id, method, params, code) in [
@@ -204,7 +234,7 @@ impl ClientHandler for CompletionRecorder {
 async fn completed_url_elicitations_are_reported_and_unknown_ones_ignored() {
     // V1-ELIC-13, V1-ELIC-14, V1-ELIC-7: a url is accepted without content.
     let (tell, mut notification) = tokio::sync::mpsc::unbounded_channel();
-    let options = crate::harness::options()
+    let options = options()
         .with_handler(Arc::new(CompletionRecorder(tell)))
         .with_server_name("shop");
     let (client, mut server) = connected_with(options, json!({})).await;
