@@ -493,16 +493,15 @@ impl Runner for Work {
 }
 
 fn policy() -> Policy {
-    Policy {
-        quota: Quota {
-            owner_open: 40,
-            owner_retained: 10_000,
-            open: 40,
-            retained: 10_000,
-        },
-        max_attempts: 100,
-        ..Policy::default()
-    }
+    Policy::default()
+        .with_quota(
+            Quota::default()
+                .with_owner_open(40)
+                .with_owner_retained(10_000)
+                .with_open(40)
+                .with_retained(10_000),
+        )
+        .with_max_attempts(100)
 }
 
 fn owner() -> Owner {
