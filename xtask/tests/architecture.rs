@@ -14,8 +14,18 @@ const ALLOWED_DEPENDENCIES: &[(&str, &[&str])] = &[
         &["outlast-engine", "outlast-store", "outlast-wire"],
     ),
     (
+        "outlast-console",
+        &["outlast", "outlast-engine", "outlast-wire"],
+    ),
+    (
         "outlast-cli",
-        &["outlast", "outlast-engine", "outlast-store", "outlast-wire"],
+        &[
+            "outlast",
+            "outlast-console",
+            "outlast-engine",
+            "outlast-store",
+            "outlast-wire",
+        ],
     ),
     (
         "outlast-testkit",

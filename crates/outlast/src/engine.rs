@@ -2,9 +2,9 @@
 //! own. [`Server`](crate::Server) makes one for your tools.
 
 pub use outlast_engine::engine::{
-    AUDIT, CallContext, CreatedTask, EndedTask, EngineBuilder, EngineError, Event, FnRunner,
-    InputError, NewCall, RecoveryCounts, Runner, ShutdownReport, TaskPage, UnconfirmedResponse,
-    Watch, Work,
+    AUDIT, CallContext, Change, Changes, CreatedTask, EndedTask, EngineBuilder, EngineError, Event,
+    FnRunner, InputError, NewCall, RecoveryCounts, Runner, ShutdownReport, TaskPage,
+    UnconfirmedResponse, Watch, Work,
 };
 pub use outlast_engine::transition::Refused;
 pub use outlast_engine::{Clock, Engine, Ids, RandomIds, SystemClock};

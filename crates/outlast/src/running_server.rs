@@ -33,7 +33,14 @@ pub struct Server {
     pub(crate) callback_path: Option<Arc<str>>,
     /// Whether it has tasks, if that does not depend on its tools.
     pub(crate) tasks: Option<bool>,
+    /// Makes the fallback of its listener.
+    #[cfg(feature = "http")]
+    pub(crate) fallback: Option<MakeFallback>,
 }
+
+/// Makes a service that needs the engine.
+#[cfg(feature = "http")]
+pub(crate) type MakeFallback = Box<dyn FnOnce(&Engine) -> Fallback + Send>;
 
 /// A started server without a listener: its store is open, and tasks of a previous run are
 /// recovered. Mount [`RunningServer::http_service`] in your own router.
@@ -74,9 +81,13 @@ impl Server {
     /// store is open and tasks of a previous run are recovered, requests are answered with −32603
     /// "starting".
     #[cfg(feature = "http")]
-    pub async fn listen(self) -> Result<ServerHandle, ServerError> {
+    pub async fn listen(mut self) -> Result<ServerHandle, ServerError> {
         let callback_path = self.callback_path.clone();
+        let fallback = self.fallback.take();
         let (mut running, start) = self.starting();
+        if let Some(make) = fallback {
+            running.http.fallback = Some(make(&running.engine));
+        }
         if let Some(path) = callback_path {
             let route = CallbackRoute {
                 path,
@@ -193,6 +204,11 @@ impl ServerHandle {
     /// The URL of its endpoint for clients on this machine.
     pub fn url(&self) -> String {
         self.listener.url()
+    }
+
+    /// The URL of another path of its listener, such as that of a console.
+    pub fn url_of(&self, path: &str) -> String {
+        self.listener.url_of(path)
     }
 
     /// The MCP server, for notifications to its clients.

@@ -3,17 +3,19 @@
 use std::sync::Arc;
 
 use outlast_engine::engine::Runner;
-use outlast_engine::{Clock, Policy, Store};
+use outlast_engine::{Clock, Engine, Policy, Store};
 
 use crate::LocalServer;
 use crate::outlast::{Outlast, OutlastBuilder};
 use crate::prompts::Prompts;
 use crate::resources::Resources;
+#[cfg(feature = "http")]
+use crate::running_server::MakeFallback;
 use crate::running_server::Server;
 use crate::server::{Backend, Middleware, RUNNER};
 use crate::tools::Tool;
 #[cfg(feature = "http")]
-use crate::transport::http::{Authenticate, HttpOptions};
+use crate::transport::http::{Authenticate, Fallback, HttpOptions};
 
 /// Configures a [`Server`]. `B` is what it serves: tools, prompts and resources of this process, or
 /// an rmcp server.
@@ -43,6 +45,8 @@ pub struct ServerBuilder<B = LocalServer> {
     #[cfg(feature = "http")]
     callback_path: Option<Arc<str>>,
     tasks: Option<bool>,
+    #[cfg(feature = "http")]
+    fallback: Option<MakeFallback>,
 }
 
 impl Server {
@@ -65,6 +69,8 @@ impl Server {
             #[cfg(feature = "http")]
             callback_path: None,
             tasks: None,
+            #[cfg(feature = "http")]
+            fallback: None,
         }
     }
 }
@@ -118,6 +124,13 @@ impl<B: Backend + Runner> ServerBuilder<B> {
         self
     }
 
+    /// Serves the other paths of the listener by a service that needs the engine, such as a console.
+    #[cfg(feature = "http")]
+    pub fn fallback(mut self, make: impl FnOnce(&Engine) -> Fallback + Send + 'static) -> Self {
+        self.fallback = Some(Box::new(make));
+        self
+    }
+
     /// Sets the clock that decides on the times of tasks, for tests.
     pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
         self.outlast = self.outlast.clock(clock);
@@ -143,6 +156,8 @@ impl<B: Backend + Runner> ServerBuilder<B> {
             #[cfg(feature = "http")]
             callback_path: self.callback_path,
             tasks: self.tasks,
+            #[cfg(feature = "http")]
+            fallback: self.fallback,
         }
     }
 

@@ -38,10 +38,10 @@ pub(crate) async fn run(args: args::Demo) -> Result<(), Failure> {
         .store(store.clone());
     if let Some(address) = args.http {
         // If the address is in use, print only that error.
-        let server = serve::listen(server, address).await?;
+        let (server, console) = serve::listen(server, address, &url).await?;
         welcome(&url);
         interrupted::print(&interrupted, server.engine()).await?;
-        serve::print(&server);
+        serve::print(&server, &console);
         signals.next().await;
         say!("{STOPPING_MESSAGE}");
         signals.during(server.shutdown()).await?;

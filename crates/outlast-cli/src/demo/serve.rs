@@ -1,26 +1,40 @@
 //! The demo as a server: the sample tools over Streamable HTTP, for any MCP client.
 
 use std::net::SocketAddr;
+use std::sync::{Arc, OnceLock};
 
-use outlast::transport::http::raise_open_file_limit;
+use outlast::store::StoreUrl;
+use outlast::transport::http::{Fallback, raise_open_file_limit};
 use outlast::{ServerBuilder, ServerError, ServerHandle};
+use outlast_console::Console;
 
 use crate::exit::Failure;
+use crate::serve::{console, console_secret};
 use crate::terminal::{say, show};
 
 /// Listens until the returned server is shut down.
 pub(super) async fn listen(
     server: ServerBuilder,
     address: SocketAddr,
-) -> Result<ServerHandle, Failure> {
+    store: &StoreUrl,
+) -> Result<(ServerHandle, Console), Failure> {
     raise_open_file_limit();
+    let secret = console_secret(store)?;
+    let made = Arc::new(OnceLock::new());
+    let (store, slot) = (store.clone(), made.clone());
+    let server = server.fallback(move |engine| {
+        let console = slot.get_or_init(|| console(engine, &store, secret, None).build());
+        Fallback::new(console.clone().into_service())
+    });
     let served = server.build().serve_http(&address.to_string()).await;
-    served.map_err(|error| match error {
+    let served = served.map_err(|error| match error {
         ServerError::Listen { address, source } => Failure::Usage(format!(
             "cannot listen on {address}: {source}\n  next: choose another address with --http"
         )),
         error => error.into(),
-    })
+    })?;
+    let console = made.get().cloned();
+    Ok((served, console.expect("the listener has made its fallback")))
 }
 
 impl From<ServerError> for Failure {
@@ -35,9 +49,10 @@ impl From<ServerError> for Failure {
 }
 
 /// Prints the URL to standard output, and how to use it to standard error.
-pub(super) fn print(server: &ServerHandle) {
+pub(super) fn print(server: &ServerHandle, console: &Console) {
     let url = server.url();
     show!("{url}");
+    say!("console: {}", server.url_of(&console.sign_in_path()));
     say!("");
     say!(
         "Call a slow tool from another terminal, kill this process in the middle, and start it again:"

@@ -1,5 +1,6 @@
 //! `outlast serve`: durable tasks in front of any MCP server, over HTTP.
 
+mod console;
 mod limits;
 mod metrics;
 mod metrics_page;
@@ -11,6 +12,7 @@ mod token;
 mod token_file;
 mod upstreams;
 
+pub(crate) use console::{console, secret as console_secret};
 pub(crate) use server_name::server_name;
 pub(crate) use settings::read as read_settings;
 pub(crate) use token::stored as stored_token;
@@ -28,7 +30,7 @@ use std::sync::Arc;
 use outlast::Outlast;
 use outlast::gateway::{Gateway, RunningGateway};
 use outlast::store::StoreUrl;
-use outlast::transport::http::{HttpOptions, raise_open_file_limit};
+use outlast::transport::http::{Fallback, HttpOptions, raise_open_file_limit};
 use tokio::net::UnixListener;
 use tracing::level_filters::LevelFilter;
 
@@ -76,7 +78,15 @@ pub(crate) async fn run(args: Serve) -> Result<(), Failure> {
         token::Tokens::find(&url, args.tokens.as_deref())?
     };
     let metrics = MetricsPage::of(&gateway, collected);
-    let running = listen(gateway, metrics, &args, &tokens, limits.http).await;
+    let secret = console_secret(&url)?;
+    let console = console(gateway.engine(), &url, secret, tokens.authenticate.clone())
+        .upstreams(gateway.upstreams().clone())
+        .build();
+    let http = HttpOptions {
+        fallback: Some(Fallback::new(console.clone().into_service())),
+        ..limits.http
+    };
+    let running = listen(gateway, metrics, &args, &tokens, http).await;
     let running = match running {
         Ok(running) => running,
         Err(error) => return Err(opening.failure().unwrap_or(error)),
@@ -97,6 +107,7 @@ pub(crate) async fn run(args: Serve) -> Result<(), Failure> {
             args.http.ip()
         );
     }
+    say!("console: {}", running.url_of(&console.sign_in_path()));
     say!("tasks are kept in {}", dirs::store_argument(&url));
     let snippet = snippet::all(&running, &tokens, &url);
     snippet.lines().for_each(terminal::err);

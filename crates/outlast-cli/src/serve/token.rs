@@ -74,6 +74,14 @@ pub(crate) fn stored(store: &StoreUrl) -> Result<Option<String>, Failure> {
     Ok((!text.is_empty()).then(|| text.to_owned()))
 }
 
+/// Loads or creates the local token of the gateway on `store`.
+pub(crate) fn local(store: &StoreUrl) -> Result<String, Failure> {
+    match stored(store)? {
+        Some(secret) => Ok(secret),
+        None => create_token(&path(store)?),
+    }
+}
+
 /// Creates a token and stores it where only its owner can read it.
 fn create_token(path: &Path) -> Result<String, Failure> {
     let token = format!("outlast_{}", random::token::<32>());

@@ -117,6 +117,7 @@ impl EngineBuilder {
             runners: Runners::new(self.runners, self.absent),
             calls: super::running_calls::RunningCalls::default(),
             subscribers: Arc::new(Subscribers::default()),
+            changes: Arc::default(),
             alarm: DeadlineAlarm::default(),
             status_queue: Default::default(),
             unresolved,

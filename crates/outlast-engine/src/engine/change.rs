@@ -194,6 +194,7 @@ impl Inner {
         effects: &[Effect],
     ) {
         let id = task.id;
+        self.changes.task(id);
         self.alarm.schedule(task.due());
         let ends = effects.contains(&Effect::Wake);
         // A call that has ended needs no further effects.

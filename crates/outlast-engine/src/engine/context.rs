@@ -110,6 +110,7 @@ impl CallContext {
             }
             fields.progress = Some(progress.clone());
         }
+        self.inner.changes.progress(self.call_state.id, &progress);
         // A call that is not a task has no watchers elsewhere.
         let is_task = self.call_state.was_stored();
         self.inner

@@ -140,6 +140,7 @@ impl Inner {
         } = creation;
         self.metrics.created();
         audit::created(task);
+        self.changes.task(task.id);
         self.alarm.schedule(task.due());
         let following = follower.map(|(follower, events)| {
             let watch = self.watch_from(task.clone(), events);

@@ -133,6 +133,7 @@ impl Inner {
     pub(crate) fn task_removed(&self, id: TaskId) {
         self.subscribers.end_without_outcome(id);
         self.stop(id);
+        self.changes.task(id);
     }
 }
 

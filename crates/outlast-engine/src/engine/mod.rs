@@ -10,6 +10,7 @@ mod call_state;
 mod caller_commands;
 mod cancellation;
 mod change;
+mod changes;
 mod context;
 mod create;
 mod cursor;
@@ -51,6 +52,7 @@ use crate::store::{Store, StoreError};
 
 pub use audit::AUDIT;
 pub use builder::EngineBuilder;
+pub use changes::{Change, Changes};
 pub use context::{CallContext, UnconfirmedResponse};
 pub use create::{CreatedTask, Follower, FollowerFuture};
 pub use detached::DetachedTask;
@@ -83,6 +85,7 @@ pub(crate) struct Inner {
     runners: runners::Runners,
     calls: running_calls::RunningCalls,
     subscribers: Arc<subscribers::Subscribers>,
+    changes: Arc<changes::ChangeFeed>,
     alarm: expiry::DeadlineAlarm,
     status_queue: status_writer::StatusQueue,
     unresolved: mpsc::UnboundedSender<TaskId>,

@@ -251,6 +251,7 @@ impl RunningCall {
             (None, Ok(task)) => {
                 self.inner.metrics.created();
                 audit::created(&task);
+                self.inner.changes.task(task.id);
                 self.inner.alarm.schedule(task.due());
                 Ok(Promotion::Stored(task))
             }

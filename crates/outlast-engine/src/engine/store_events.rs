@@ -31,6 +31,7 @@ impl Inner {
                         .publish(id, || Event::Progress(progress.clone()));
                 }
                 Some(StoreEvent::TaskChanged(id)) => {
+                    self.changes.task(id);
                     if let Err(error) = self.apply_stored_state(id).await {
                         tracing::warn!(task = %id, %error, "cannot read a task that another node changed; retrying");
                         self.reconcile_later(id);

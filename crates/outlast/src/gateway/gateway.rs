@@ -45,6 +45,7 @@ impl Outlast {
             http: HttpOptions::default(),
             callback_path: None,
             tasks: None,
+            fallback: None,
         }
     }
 
@@ -178,6 +179,11 @@ impl RunningGateway {
     /// The URL of an endpoint for clients on this machine.
     pub fn url(&self, served: &UpstreamEndpoint) -> String {
         self.http.url_of(&served.path)
+    }
+
+    /// The URL of another path of its listener, such as that of a console.
+    pub fn url_of(&self, path: &str) -> String {
+        self.http.url_of(path)
     }
 
     /// Like [`Gateway::shutdown`], and then closes the listener. Until the end it answers health

@@ -68,6 +68,11 @@ impl Unauthenticated {
         Self::of(UnauthenticatedKind::Unavailable(why.into()))
     }
 
+    /// Whether the credentials could not be checked, so that a later request may be admitted.
+    pub fn is_unavailable(&self) -> bool {
+        matches!(self.kind, UnauthenticatedKind::Unavailable(_))
+    }
+
     /// Sets the header `WWW-Authenticate` of the response.
     pub fn with_challenge(mut self, challenge: HeaderValue) -> Self {
         self.challenge = Some(challenge);

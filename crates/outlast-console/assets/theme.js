@@ -1,0 +1,7 @@
+// Applies the chosen theme before the first paint. Not a module, because modules run later.
+(() => {
+  const theme = localStorage.getItem("outlast-theme");
+  if (theme === "light" || theme === "dark") {
+    document.documentElement.dataset.theme = theme;
+  }
+})();

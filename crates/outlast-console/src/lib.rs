@@ -1,0 +1,90 @@
+//! The web console: durable tasks in a browser.
+//!
+//! A [`Console`] is a service. `outlast serve` and `outlast demo` mount it at `/`; a program mounts
+//! it beside its own server, with [`HttpOptions::fallback`](outlast::transport::http::HttpOptions)
+//! or in an axum router:
+//!
+//! ```no_run
+//! # async fn run() -> Result<(), Box<dyn std::error::Error>> {
+//! use outlast::prelude::*;
+//! use outlast_console::Console;
+//!
+//! let server = Server::builder("reports", "1.0").build().start().await?;
+//! let console = Console::builder(server.engine().clone()).base_path("/console").build();
+//! println!("http://127.0.0.1:8040{}", console.sign_in_path());
+//! let app: axum::Router = axum::Router::new()
+//!     .nest_service("/mcp", server.http_service())
+//!     .nest_service("/console", console.into_service());
+//! # drop(app);
+//! # Ok(()) }
+//! ```
+//!
+//! The crate uses no terminal and no home directory.
+//!
+//! # How it is made
+//!
+//! Pages are rendered on the server: reading works without JavaScript, every view is a URL, and
+//! values are escaped by default. Scripts only keep an open page current and handle the keyboard.
+//! There is no inline script or style and no script of a third party, so the content security
+//! policy allows only files of this crate.
+//!
+//! | where | what |
+//! |---|---|
+//! | `console` | [`Console`], its builder, and the router |
+//! | `access` | tokens, session cookies, the origin and the CSRF token of changes, scopes |
+//! | `layout` | the frame around each page: navigation, viewer |
+//! | `pages` | one module for each page |
+//! | `api` | `/api/v1/…`: the same data as JSON |
+//! | `events`, `task_feed` | the events that open pages receive; those of tasks |
+//! | `task_row`, `format` | a task as pages, API and events show it; durations and counts as text |
+//! | `error` | errors, as a page or as JSON |
+//! | `assets` | style sheet and scripts, with a version in their URL |
+//! | `templates/`, `assets/` | Askama templates; style sheet and ES modules |
+//!
+//! # To add a page
+//!
+//! 1. Write `templates/NAME.html`: `{% extends "layout.html" %}` and a block `content`. Give each
+//!    part that changes while the page is open an `id` or a `data-key` that is unique among its
+//!    siblings. Askama escapes; never use the filter `safe`.
+//! 2. Write `src/pages/NAME.rs`: a `#[derive(Template)]` struct with a field `layout: Layout`, and
+//!    a handler that takes [`State<App>`](axum::extract::State) and a `Viewer`, and returns
+//!    `Result<Html, ConsoleError>`: `render(&page)`. The handler shows only what the viewer may
+//!    see (`Viewer::scope`, `Viewer::require`).
+//! 3. Add the route in `pages::router`, and the page to `Section` in `layout.rs`, in the order of
+//!    the navigation.
+//!
+//! The script keeps every page current: when an event arrives that `<main data-live="…">` lists, it
+//! loads the same URL again and changes only what differs (`assets/morph.js`). It never replaces an
+//! element that has the focus or a selection, an open `<details>`, or a form that was edited.
+//!
+//! # To add a change
+//!
+//! Route a `POST`. The access layer has checked origin and CSRF token before the handler runs. A
+//! form contains `<input type="hidden" name="csrf" value="{{ layout.csrf }}">`; a script calls
+//! `post(path, body)` of `assets/api.js`. Check the scope in the handler:
+//! `viewer.require(Scopes::CANCEL)?`.
+//!
+//! # To add a script or a style
+//!
+//! Put the file into `assets/` and into the list in `assets.rs`. A page names its module in the
+//! block `scripts`: `<script type="module" src="{{ layout.asset("NAME.js") }}"></script>`. Modules
+//! import each other by `./NAME.js`. Types are in JSDoc.
+//!
+//! # To add an event
+//!
+//! Call `app.events().publish(Audience::…, "name", &value)`. Every open page of that audience
+//! receives it, through one connection for all tabs of a browser. In a script:
+//! `import { on } from "./stream.js"; on("name", (data) => …)`.
+
+mod access;
+mod assets;
+mod console;
+mod error;
+mod events;
+mod format;
+mod layout;
+mod pages;
+mod task_feed;
+mod task_row;
+
+pub use console::{Console, ConsoleBuilder, ConsoleService};

@@ -1,0 +1,21 @@
+//! The pages: one module each.
+
+mod overview;
+
+use axum::Router;
+use axum::http::Uri;
+use axum::routing::get;
+
+use crate::console::App;
+use crate::error::ConsoleError;
+
+/// The routes of all pages.
+pub(crate) fn router() -> Router<App> {
+    Router::new().route("/", get(overview::overview))
+}
+
+/// A path without a page.
+pub(crate) async fn not_found(uri: Uri) -> ConsoleError {
+    ConsoleError::not_found(format!("there is no page at {}", uri.path()))
+        .next("choose a page in the navigation")
+}

@@ -1,0 +1,141 @@
+//! A task as the pages, the API and the events show it.
+
+use outlast_engine::engine::Progress;
+use outlast_engine::store::{Snapshot, Status};
+use outlast_engine::{Engine, Owner};
+use outlast_wire::Timestamp;
+use serde::Serialize;
+
+use crate::format;
+
+/// What is shown of a task without opening its bodies.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct TaskRow {
+    pub(crate) task_id: String,
+    /// The server: the name of its runner.
+    pub(crate) server: String,
+    /// Where the task is kept: `store`, or the place that configures the connection.
+    pub(crate) source: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) tool: Option<String>,
+    #[serde(serialize_with = "word")]
+    pub(crate) status: Status,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) status_message: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) progress: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) total: Option<f64>,
+    pub(crate) revision: u32,
+    pub(crate) owner: String,
+    #[serde(serialize_with = "rfc3339")]
+    pub(crate) created_at: Timestamp,
+    #[serde(serialize_with = "rfc3339")]
+    pub(crate) last_updated_at: Timestamp,
+    /// Milliseconds from the creation to the expiry.
+    pub(crate) ttl: u64,
+    /// Milliseconds; reported while the task is open.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) poll_interval: Option<u64>,
+}
+
+impl TaskRow {
+    /// The row of a stored task, with the progress of its work if that runs here.
+    pub(crate) fn of(engine: &Engine, task: &Snapshot) -> Self {
+        let progress = task.ending().is_none().then(|| engine.progress(task.id()));
+        Self::with_progress(task, progress.flatten().as_ref(), engine.now())
+    }
+
+    fn with_progress(task: &Snapshot, progress: Option<&Progress>, now: Timestamp) -> Self {
+        let id = task.id().text();
+        let (updated, ttl, poll_interval) = match task {
+            Snapshot::Open(task) => (
+                task.updated,
+                task.lifetime.ttl_ms,
+                task.view(&id, now).poll_interval_ms,
+            ),
+            Snapshot::Ended(summary) => (summary.updated, summary.ttl_ms, None),
+        };
+        Self {
+            task_id: task.id().to_string(),
+            server: task.runner().to_string(),
+            source: "store",
+            tool: task.tool().map(str::to_owned),
+            status: Status::of(task),
+            status_message: task.message().map(str::to_owned),
+            progress: progress.map(|progress| progress.done),
+            total: progress.and_then(|progress| progress.total),
+            revision: task.revision().0,
+            owner: owner_name(task.owner()),
+            created_at: task.created(),
+            last_updated_at: updated,
+            ttl,
+            poll_interval,
+        }
+    }
+
+    /// Whether the task has not ended.
+    pub(crate) fn is_open(&self) -> bool {
+        matches!(self.status, Status::Working | Status::InputRequired)
+    }
+
+    /// The status word for people.
+    pub(crate) fn label(&self) -> &'static str {
+        label(self.status)
+    }
+
+    /// When the task expires. An open task of a gateway may live longer.
+    pub(crate) fn expires(&self) -> Timestamp {
+        self.created_at.plus(self.ttl)
+    }
+
+    /// The tool, or what the task runs instead.
+    pub(crate) fn name(&self) -> &str {
+        self.tool.as_deref().unwrap_or("(no tool)")
+    }
+
+    /// The start of the id.
+    pub(crate) fn short_id(&self) -> &str {
+        self.task_id.get(..10).unwrap_or(&self.task_id)
+    }
+
+    /// How long the task ran: until its end, or until `now`.
+    pub(crate) fn elapsed(&self, now: &Timestamp) -> String {
+        let until = if self.is_open() {
+            *now
+        } else {
+            self.last_updated_at
+        };
+        format::duration(until.since(self.created_at))
+    }
+}
+
+/// The status word for people, as in the indicator.
+pub(crate) fn label(status: Status) -> &'static str {
+    match status {
+        Status::Working => "Working",
+        Status::InputRequired => "Input Required",
+        Status::Completed => "Completed",
+        Status::Failed => "Failed",
+        Status::Cancelled => "Cancelled",
+    }
+}
+
+/// The name of an owner. The id of a session gives access, so only its digest is shown.
+pub(crate) fn owner_name(owner: &Owner) -> String {
+    match owner {
+        Owner::Principal(name) => name.to_string(),
+        other => other.to_string(),
+    }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's signature")]
+fn word<S: serde::Serializer>(status: &Status, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(status.word())
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's signature")]
+fn rfc3339<S: serde::Serializer>(at: &Timestamp, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(at)
+}

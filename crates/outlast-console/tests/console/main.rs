@@ -1,0 +1,4 @@
+//! The console as a service, without a browser: access, headers, pages and API.
+
+mod access;
+mod harness;
