@@ -18,9 +18,6 @@ let lastLoad = 0;
 /** @type {number | undefined} */
 let timer;
 
-// The controls that need a script.
-for (const button of document.querySelectorAll("[data-action][hidden]")) button.removeAttribute("hidden");
-
 // ---- the page stays current ----
 
 /** Loads the page again soon, and changes what differs. */

@@ -142,7 +142,7 @@ export class OutlastTaskStatus extends HTMLElement {
     const message = this.getAttribute("message") ?? "";
     this.text.textContent = message ? `— ${message}` : "";
     this.text.hidden = !message;
-    this.title = message;
+    this.text.title = message;
     const server = this.getAttribute("server") ?? "";
     this.serverName.textContent = server;
     this.serverName.hidden = !this.hasAttribute("show-server") || !server;

@@ -33,9 +33,12 @@ const ASSETS: &[Asset] = assets! {
     "keys.js": SCRIPT,
     "morph.js": SCRIPT,
     "stream.js": SCRIPT,
+    "task.js": SCRIPT,
     "task-status.js": SCRIPT,
+    "tasks.js": SCRIPT,
     "theme.js": SCRIPT,
     "time.js": SCRIPT,
+    "tree.js": SCRIPT,
 };
 
 const SCRIPT: &str = "text/javascript; charset=utf-8";

@@ -15,10 +15,11 @@ use outlast::transport::http::{Authenticate, BearerTokens, Token};
 use outlast_engine::{Engine, random};
 
 use crate::access::{self, Access};
-use crate::assets;
-use crate::events::{self, EventHub};
+use crate::deletions::Deletions;
+use crate::events::EventHub;
 use crate::pages;
 use crate::task_feed::TaskFeed;
+use crate::{api, assets};
 
 /// A web console for the tasks of an engine.
 #[derive(Clone)]
@@ -51,6 +52,7 @@ struct Shared {
     access: Access,
     events: EventHub,
     feed: TaskFeed,
+    deletions: Deletions,
     base: String,
     title: String,
     token_hint: String,
@@ -88,7 +90,7 @@ impl Console {
         let app = self.0;
         let router = Router::new()
             .merge(pages::router())
-            .route("/api/v1/events", get(events::stream))
+            .merge(api::router())
             .route("/sign-in", get(access::sign_in_page).post(access::sign_in))
             .route("/sign-out", axum::routing::post(access::sign_out))
             .fallback(pages::not_found)
@@ -189,6 +191,7 @@ impl ConsoleBuilder {
         let events = EventHub::new();
         Console(App(Arc::new(Shared {
             feed: TaskFeed::default(),
+            deletions: Deletions::default(),
             engine: self.engine,
             upstreams: self.upstreams,
             access,
@@ -223,6 +226,11 @@ impl App {
 
     pub(crate) fn feed(&self) -> &TaskFeed {
         &self.0.feed
+    }
+
+    /// The deletions that can be undone.
+    pub(crate) fn deletions(&self) -> &Deletions {
+        &self.0.deletions
     }
 
     /// The path under which the console is mounted.

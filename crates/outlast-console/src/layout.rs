@@ -42,15 +42,17 @@ pub(crate) struct LayoutViewer {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Section {
     Overview,
+    Tasks,
 }
 
 impl Section {
     /// The pages that exist.
-    pub(crate) const ALL: [Self; 1] = [Self::Overview];
+    pub(crate) const ALL: [Self; 2] = [Self::Overview, Self::Tasks];
 
     pub(crate) fn label(self) -> &'static str {
         match self {
             Self::Overview => "Overview",
+            Self::Tasks => "Tasks",
         }
     }
 
@@ -58,6 +60,7 @@ impl Section {
     pub(crate) fn path(self) -> &'static str {
         match self {
             Self::Overview => "/",
+            Self::Tasks => "/tasks",
         }
     }
 
@@ -65,6 +68,7 @@ impl Section {
     pub(crate) fn icon(self) -> &'static str {
         match self {
             Self::Overview => "overview",
+            Self::Tasks => "tasks",
         }
     }
 
@@ -72,6 +76,7 @@ impl Section {
     pub(crate) fn key(self) -> char {
         match self {
             Self::Overview => 'o',
+            Self::Tasks => 't',
         }
     }
 }

@@ -37,6 +37,10 @@
 //! | `api` | `/api/v1/…`: the same data as JSON |
 //! | `events`, `task_feed` | the events that open pages receive; those of tasks |
 //! | `task_row`, `format` | a task as pages, API and events show it; durations and counts as text |
+//! | `query`, `search` | the search language; pages and counts of tasks |
+//! | `outcome_view`, `json_tree` | outcomes on a page; JSON values whose children are loaded when opened |
+//! | `statistics`, `plot` | the numbers of the overview, and their plots |
+//! | `deletions` | deletions that can be undone |
 //! | `error` | errors, as a page or as JSON |
 //! | `assets` | style sheet and scripts, with a version in their URL |
 //! | `templates/`, `assets/` | Askama templates; style sheet and ES modules |
@@ -77,13 +81,21 @@
 //! `import { on } from "./stream.js"; on("name", (data) => …)`.
 
 mod access;
+mod api;
 mod assets;
 mod console;
+mod deletions;
 mod error;
 mod events;
 mod format;
+mod json_tree;
 mod layout;
+mod outcome_view;
 mod pages;
+mod plot;
+mod query;
+mod search;
+mod statistics;
 mod task_feed;
 mod task_row;
 

@@ -109,6 +109,34 @@ impl TaskRow {
         };
         format::duration(until.since(self.created_at))
     }
+
+    /// The time until the expiry.
+    pub(crate) fn expires_in(&self, now: &Timestamp) -> String {
+        if self.expires() <= *now {
+            "expired".to_owned()
+        } else {
+            format::duration(self.expires().since(*now))
+        }
+    }
+
+    /// The TTL as a text.
+    pub(crate) fn ttl_text(&self) -> String {
+        format::duration(self.ttl)
+    }
+
+    /// The time since the end.
+    pub(crate) fn ended_ago(&self, now: &Timestamp) -> String {
+        format::duration(now.since(self.last_updated_at))
+    }
+
+    /// The server as a value of the search language.
+    pub(crate) fn server_value(&self) -> String {
+        if self.server.contains(char::is_whitespace) {
+            format!("\"{}\"", self.server)
+        } else {
+            self.server.clone()
+        }
+    }
 }
 
 /// The status word for people, as in the indicator.

@@ -15,6 +15,7 @@ pub(crate) struct Viewer {
     scopes: Scopes,
     scope: Scope,
     name: String,
+    own: Option<Owner>,
     session: Option<SessionId>,
     csrf: String,
 }
@@ -29,7 +30,7 @@ impl Viewer {
     }
 
     /// The viewer behind a bearer token; `None` if the identity owns nothing.
-    pub(super) fn of(identity: Identity) -> Option<Self> {
+    pub(crate) fn of(identity: Identity) -> Option<Self> {
         let scopes = identity.scopes();
         let scope = if scopes.contains(Scopes::OPERATE) {
             Scope::AnyTask
@@ -45,6 +46,7 @@ impl Viewer {
             scopes,
             scope,
             name,
+            own: identity.owner().cloned(),
             session: None,
             csrf: String::new(),
         })
@@ -61,6 +63,11 @@ impl Viewer {
             Scope::OwnedBy(owner) => Some(owner),
             Scope::AnyTask => None,
         }
+    }
+
+    /// The owner of the viewer's own tasks.
+    pub(crate) fn identity_owner(&self) -> Option<&Owner> {
+        self.own.as_ref()
     }
 
     /// Whether the viewer sees the tasks of every owner.

@@ -1,6 +1,8 @@
 //! The pages: one module each.
 
 mod overview;
+pub(crate) mod task;
+mod tasks;
 
 use axum::Router;
 use axum::http::Uri;
@@ -11,7 +13,12 @@ use crate::error::ConsoleError;
 
 /// The routes of all pages.
 pub(crate) fn router() -> Router<App> {
-    Router::new().route("/", get(overview::overview))
+    Router::new()
+        .route("/", get(overview::overview))
+        .route("/tasks", get(tasks::tasks))
+        .route("/tasks/{id}", get(task::task))
+        .route("/tasks/{id}/tree", get(task::tree))
+        .route("/tasks/{id}/content/{at}", get(task::content))
 }
 
 /// A path without a page.

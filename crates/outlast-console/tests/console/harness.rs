@@ -10,7 +10,7 @@ use outlast_console::{Console, ConsoleService};
 use outlast_engine::Engine;
 use outlast_engine::Owner;
 use outlast_engine::engine::{CreatedTask, NewCall};
-use outlast_engine::{InputKinds, Origin, TaskId};
+use outlast_engine::{InputKinds, Origin, Scope, TaskId};
 use outlast_wire::Raw;
 use tower::ServiceExt as _;
 
@@ -50,7 +50,35 @@ impl Site {
             ))
         });
         let broken = Tool::new("broken", "Fails", |_, _| async { Err("it broke".into()) });
+        let raw = Tool::new(
+            "raw",
+            "Returns a result as given",
+            |arguments, _| async move {
+                let text = arguments
+                    .get("result")
+                    .and_then(|text| text.as_str())
+                    .unwrap_or("{}");
+                Ok(serde_json::from_str(text).expect("JSON"))
+            },
+        );
+        let large = Tool::new("large", "Returns a long text", |_, _| async move {
+            Ok(text("x".repeat(12 << 20)))
+        });
+        let ask = Tool::new("ask", "Asks for a name", |_, cx| async move {
+            let form = serde_json::json!({
+                "message": "What is <your> name?",
+                "requestedSchema": {
+                    "type": "object",
+                    "properties": { "name": { "type": "string" } },
+                },
+            });
+            let answer = cx.elicit_raw(form).await?;
+            Ok(text(answer.to_string()))
+        });
         let builder = builder
+            .tool(raw.task(TaskSupport::Optional))
+            .tool(large.task(TaskSupport::Optional).hints(Hints::READ_ONLY))
+            .tool(ask.task(TaskSupport::Optional))
             .tool(slow.task(TaskSupport::Optional))
             .tool(echo.task(TaskSupport::Optional))
             .tool(broken.task(TaskSupport::Optional));
@@ -135,6 +163,21 @@ impl Site {
             .split_once("name=\"csrf\" content=\"")
             .expect("a token");
         rest.split('"').next().expect("its end").to_owned()
+    }
+
+    /// Creates a task and waits for its end.
+    pub(crate) async fn ended(&self, owner: &str, tool: &str, arguments: &str) -> TaskId {
+        let id = self.task(owner, tool, arguments).await;
+        outlast_testkit::eventually("the task ends", async || {
+            let found = self
+                .engine()
+                .get(&Scope::AnyTask, id)
+                .await
+                .expect("the task");
+            found.ending().is_some()
+        })
+        .await;
+        id
     }
 
     /// Creates a task.
