@@ -82,10 +82,8 @@ pub(crate) async fn run(args: Serve) -> Result<(), Failure> {
     let console = console(gateway.engine(), &url, secret, tokens.authenticate.clone())
         .upstreams(gateway.upstreams().clone())
         .build();
-    let http = HttpOptions {
-        fallback: Some(Fallback::new(console.clone().into_service())),
-        ..limits.http
-    };
+    let page = Fallback::new(console.clone().into_service());
+    let http = limits.http.with_fallback(Some(page));
     let running = listen(gateway, metrics, &args, &tokens, http).await;
     let running = match running {
         Ok(running) => running,
