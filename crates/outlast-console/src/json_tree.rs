@@ -27,6 +27,9 @@ pub(crate) struct Children {
     pub(crate) left: usize,
 }
 
+/// Rendered by its own template, which escapes.
+impl askama::filters::HtmlSafe for Children {}
+
 /// A member or an element.
 #[derive(Debug)]
 pub(crate) struct Node {
