@@ -14,7 +14,10 @@ use serde_json::json;
 use tokio::time::Instant;
 
 use super::call::Call;
-use super::connection::{Connector, ConversationWatch, ReconnectPolicy, ReconnectingConnection};
+use super::connection::{
+    ConnectionChanges, ConnectionState, Connector, ConversationWatch, ReconnectPolicy,
+    ReconnectingConnection,
+};
 use super::conversation::{Conversation, RequestDraft};
 use super::driver::Driver;
 use super::era::{ClientDescription, Era, OpenTimeouts};
@@ -24,6 +27,7 @@ use super::handler::{ClientHandler, NoHandler, capabilities};
 use super::hosted_tasks::HostedTasks;
 use super::inbound::{InboundHandler, NotificationHandler};
 use super::modern::Subscriptions;
+use super::observer::MessageObserver;
 use super::poll_schedule::{PollDefaults, PollSchedule};
 use super::receiver::{Receiver, ReceiverOptions};
 use super::reference::{
@@ -64,6 +68,8 @@ pub struct ClientOptions {
     pub references: Option<ReferenceStore>,
     /// Receives notifications that belong to no call: logs, changed lists, changed resources.
     pub on_notification: Option<NotificationHandler>,
+    /// Receives every message of the connection.
+    pub observer: Option<Arc<dyn MessageObserver>>,
     /// How long the handshake may take.
     pub handshake_timeout: Duration,
     /// How long the client waits for the response to the modern probe before it sends the legacy
@@ -90,6 +96,7 @@ outlast_engine::option_setters! { ClientOptions:
     maybe with_reconnect(reconnect: ReconnectPolicy);
     maybe with_references(references: ReferenceStore);
     some with_on_notification(on_notification: NotificationHandler);
+    some with_observer(observer: Arc<dyn MessageObserver>);
     set with_handshake_timeout(handshake_timeout: Duration);
     set with_probe_timeout(probe_timeout: Duration);
     set with_request_timeout(request_timeout: Duration);
@@ -108,6 +115,7 @@ pub(crate) struct Core {
     pub(crate) tool_cache: ToolCache,
     pub(crate) options: ClientOptions,
     pub(crate) endpoint: String,
+    declared: Raw,
     ids: Arc<RequestIds>,
 }
 
@@ -122,6 +130,7 @@ impl Default for ClientOptions {
             reconnect: None,
             references: None,
             on_notification: None,
+            observer: None,
             handshake_timeout: Duration::from_secs(60),
             probe_timeout: Duration::from_secs(5),
             request_timeout: Duration::from_secs(60),
@@ -157,7 +166,7 @@ impl Client {
         let (name, version) = &options.identity;
         let info = json!({ "name": name, "version": version });
         let description = ClientDescription {
-            capabilities: declared,
+            capabilities: declared.clone(),
             info: Raw::encode(&info).expect("two strings are JSON"),
             accepts: inbound.accepts,
         };
@@ -174,6 +183,7 @@ impl Client {
             },
             reconnect: options.reconnect,
             inbound: inbound.clone(),
+            observer: options.observer.clone(),
             ids: ids.clone(),
         };
         let connection = ReconnectingConnection::open(opener).await?;
@@ -186,6 +196,7 @@ impl Client {
             tool_cache: ToolCache::default(),
             options,
             endpoint,
+            declared,
             ids,
         })))
     }
@@ -193,6 +204,16 @@ impl Client {
     /// The description that the server sent last.
     pub async fn server(&self) -> Result<ServerDescription, Error> {
         Ok(self.0.conversation().await?.server.clone())
+    }
+
+    /// The capabilities that this client declares, unopened.
+    pub fn declared_capabilities(&self) -> &Raw {
+        &self.0.declared
+    }
+
+    /// The address of the server: a URL, or a command with its arguments.
+    pub fn endpoint(&self) -> &str {
+        &self.0.endpoint
     }
 
     /// Checks that the server responds.
@@ -277,7 +298,7 @@ impl Client {
     }
 
     /// The tools of the server, without the cache.
-    pub(crate) async fn fresh_tools(&self) -> Result<Arc<[ToolInfo]>, Error> {
+    pub async fn fresh_tools(&self) -> Result<Arc<[ToolInfo]>, Error> {
         self.0.tool_cache.forget();
         self.tools().await
     }
@@ -390,6 +411,17 @@ impl Client {
     /// The conversations of the connection, without keeping the connection open.
     pub(crate) fn conversations(&self) -> ConversationWatch {
         self.0.connection.conversations()
+    }
+
+    /// The state of the connection.
+    pub fn connection_state(&self) -> ConnectionState {
+        self.0.connection.conversations().state()
+    }
+
+    /// The changes of the state of the connection from now on. They do not keep the connection
+    /// open.
+    pub fn connection_changes(&self) -> ConnectionChanges {
+        ConnectionChanges(self.conversations())
     }
 
     /// Whether the connection has ended and will not be opened again.

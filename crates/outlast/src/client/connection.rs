@@ -13,6 +13,7 @@ use tokio::sync::watch;
 use super::conversation::Conversation;
 use super::era::{ClientDescription, Era, OpenFailure, OpenTimeouts, open_conversation};
 use super::error::Error;
+use super::observer::MessageObserver;
 use super::request_ids::RequestIds;
 use super::rpc::RpcChannel;
 use super::rpc_handler::RpcHandler;
@@ -49,6 +50,29 @@ impl Default for ReconnectPolicy {
     }
 }
 
+/// The state of a connection.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ConnectionState {
+    /// Requests can be sent.
+    Open,
+    /// The connection was lost for this reason and is being opened again.
+    Reconnecting(TransportError),
+    /// The connection has ended for this reason and is not opened again.
+    Closed(TransportError),
+}
+
+/// The changes of the state of a connection.
+#[derive(Clone)]
+pub struct ConnectionChanges(pub(super) ConversationWatch);
+
+impl ConnectionChanges {
+    /// Waits for the next change and returns the state; `None` after the client was dropped.
+    pub async fn next(&mut self) -> Option<ConnectionState> {
+        self.0.changed().await
+    }
+}
+
 /// Opens conversations with one server.
 pub(crate) struct Connector {
     /// The name of the server in logs.
@@ -59,6 +83,7 @@ pub(crate) struct Connector {
     pub(crate) timeouts: OpenTimeouts,
     pub(crate) reconnect: Option<ReconnectPolicy>,
     pub(crate) inbound: Arc<dyn RpcHandler>,
+    pub(crate) observer: Option<Arc<dyn MessageObserver>>,
     pub(crate) ids: Arc<RequestIds>,
 }
 
@@ -75,8 +100,8 @@ pub(crate) struct ConversationWatch(watch::Receiver<State>);
 #[derive(Clone)]
 enum State {
     Open(Arc<Conversation>),
-    /// The connection is lost and is being opened again.
-    Reconnecting,
+    /// The connection is lost for this reason and is being opened again.
+    Reconnecting(TransportError),
     Closed(TransportError),
 }
 
@@ -105,7 +130,7 @@ impl ReconnectingConnection {
     pub(crate) fn end_reason(&self) -> Option<TransportError> {
         match &*self.state.0.borrow() {
             State::Closed(error) => Some(error.clone()),
-            State::Open(_) | State::Reconnecting => None,
+            State::Open(_) | State::Reconnecting(_) => None,
         }
     }
 
@@ -134,6 +159,25 @@ impl ConversationWatch {
             .await
     }
 
+    /// The current state.
+    pub(super) fn state(&self) -> ConnectionState {
+        match &*self.0.borrow() {
+            // A conversation on a closed channel is about to be replaced.
+            State::Open(conversation) if conversation.channel.is_closed() => {
+                ConnectionState::Reconnecting(TransportError::Closed)
+            }
+            State::Open(_) => ConnectionState::Open,
+            State::Reconnecting(reason) => ConnectionState::Reconnecting(reason.clone()),
+            State::Closed(reason) => ConnectionState::Closed(reason.clone()),
+        }
+    }
+
+    /// Waits for the next change of the state; `None` after the end of the connection.
+    pub(super) async fn changed(&mut self) -> Option<ConnectionState> {
+        self.0.changed().await.ok()?;
+        Some(self.state())
+    }
+
     async fn first(
         &self,
         wanted: impl Fn(&Arc<Conversation>) -> bool,
@@ -144,14 +188,14 @@ impl ConversationWatch {
                 State::Open(conversation) => {
                     !conversation.channel.is_closed() && wanted(conversation)
                 }
-                State::Reconnecting => false,
+                State::Reconnecting(_) => false,
                 State::Closed(_) => true,
             })
             .await;
         match found.as_deref() {
             Ok(State::Open(conversation)) => Ok(conversation.clone()),
             Ok(State::Closed(error)) => Err(error.clone().into()),
-            Ok(State::Reconnecting) | Err(_) => Err(TransportError::Closed.into()),
+            Ok(State::Reconnecting(_)) | Err(_) => Err(TransportError::Closed.into()),
         }
     }
 }
@@ -197,7 +241,12 @@ impl Connector {
             .target
             .link()
             .map_err(|error| OpenFailure::Failed(error.into()))?;
-        let channel = RpcChannel::start(link, self.ids.clone(), self.inbound.clone());
+        let channel = RpcChannel::start(
+            link,
+            self.ids.clone(),
+            self.inbound.clone(),
+            self.observer.clone(),
+        );
         let why = match open_conversation(
             &channel,
             &self.target,
@@ -246,7 +295,7 @@ impl Connector {
                     return;
                 }
             };
-            sender.send_replace(State::Reconnecting);
+            sender.send_replace(State::Reconnecting(reason.clone()));
             tracing::info!(
                 server = &*self.name,
                 reason = reason.brief(),

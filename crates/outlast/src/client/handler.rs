@@ -39,6 +39,12 @@ pub trait ClientHandler: Send + Sync + 'static {
         let _ = (request, reason);
     }
 
+    /// A request without a task was withdrawn before `handle` returned; the future of `handle` is
+    /// dropped. `reason` is [`REQUEST_WITHDRAWN`] or [`CONNECTION_ENDED`].
+    fn request_aborted(&self, request: &ServerInputRequest, reason: &str) {
+        let _ = (request, reason);
+    }
+
     /// The page of a URL elicitation is completed (V1-ELIC-13). Ignore unknown ids.
     fn elicitation_complete(&self, server: &str, elicitation: &str) {
         let _ = (server, elicitation);
@@ -53,6 +59,9 @@ pub const TASK_EXPIRED: &str = "Expired";
 
 /// The reason of [`ClientHandler::task_aborted`] when the connection to the server ends.
 pub const CONNECTION_ENDED: &str = "Connection ended";
+
+/// The reason of [`ClientHandler::request_aborted`] when the server no longer waits for the response.
+pub const REQUEST_WITHDRAWN: &str = "Withdrawn by the server";
 
 /// An input request of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -70,6 +79,8 @@ pub struct ServerInputRequest {
     pub key: Option<Arc<str>>,
     /// The client's task at the server that the request belongs to, if the server names one (S1-9).
     pub task: Option<String>,
+    /// The task that the client hosts for the request, if the server sent it as a task (S1-14).
+    pub hosted_task: Option<String>,
     /// The params of the request, unopened.
     pub params: Option<Raw>,
 }

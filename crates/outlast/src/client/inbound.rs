@@ -12,7 +12,7 @@ use outlast_wire::version::{self, Era};
 use outlast_wire::{Raw, RawRef, codes, meta, method, object, v1};
 use tokio::sync::watch;
 
-use super::handler::{ClientHandler, ServerInputRequest};
+use super::handler::{CONNECTION_ENDED, ClientHandler, REQUEST_WITHDRAWN, ServerInputRequest};
 use super::receiver::Receiver;
 use super::routes::Routes;
 use super::rpc::RpcChannel;
@@ -104,6 +104,7 @@ impl InboundHandler {
             key: None,
             call: self.routes.call_name(task.as_deref(), request.via.as_ref()),
             task,
+            hosted_task: None,
             params: request.params,
         };
         if let Some(error) = self.handler.unavailable(&request) {
@@ -117,10 +118,47 @@ impl InboundHandler {
             }
         }
         let task = request.task.clone();
-        let response = self.handler.handle(request).await;
+        // Dropped in the reverse order: the handler learns the reason before its future is dropped.
+        let mut handling = self.handler.handle(request.clone());
+        let waiting = WaitingRequest {
+            handler: &self.handler,
+            channel,
+            request,
+            is_answered: false,
+        };
+        let response = (&mut handling).await;
+        waiting.answered();
         match task {
             Some(task) => self.reply_for(task, response),
             None => Reply::new(response),
+        }
+    }
+}
+
+/// A request without a task that the handler has not answered. Dropping it reports the abort to the
+/// handler.
+struct WaitingRequest<'a> {
+    handler: &'a Arc<dyn ClientHandler>,
+    channel: &'a Arc<RpcChannel>,
+    request: ServerInputRequest,
+    is_answered: bool,
+}
+
+impl WaitingRequest<'_> {
+    fn answered(mut self) {
+        self.is_answered = true;
+    }
+}
+
+impl Drop for WaitingRequest<'_> {
+    fn drop(&mut self) {
+        if !self.is_answered {
+            let reason = if self.channel.is_closed() {
+                CONNECTION_ENDED
+            } else {
+                REQUEST_WITHDRAWN
+            };
+            self.handler.request_aborted(&self.request, reason);
         }
     }
 }

@@ -1,7 +1,7 @@
 //! A handler for interactive programs: input requests wait in a list until the user responds,
 //! declines or closes them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::SystemTime;
 
@@ -11,7 +11,10 @@ use outlast_wire::Raw;
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::{broadcast, oneshot};
 
-use super::handler::{ClientHandler, ServerInputRequest, decline, dismiss, roots};
+use super::handler::{
+    CONNECTION_ENDED, ClientHandler, ServerInputRequest, TASK_CANCELLED, TASK_EXPIRED, decline,
+    dismiss, roots,
+};
 
 /// Input requests that wait for a user. Cheap to clone; all clones share one list.
 #[derive(Clone)]
@@ -27,6 +30,8 @@ struct Inner {
 struct State {
     next: u64,
     items: BTreeMap<InboxItemId, (InboxItem, oneshot::Sender<InputResponse>)>,
+    /// The last items that left, oldest first.
+    departures: VecDeque<Departure>,
     roots: Vec<(String, Option<String>)>,
 }
 
@@ -56,6 +61,70 @@ pub enum InboxEvent {
     Removed(InboxItemId),
 }
 
+/// An answer to an item.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum Answer {
+    /// The result of the request.
+    Respond(Raw),
+    /// An error object.
+    Reject(Raw),
+    /// The user declines.
+    Decline,
+    /// The user closes the request without an answer. The server gets the matching response
+    /// (S1-85).
+    Cancel,
+}
+
+/// The kind of an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum AnswerKind {
+    /// The request has a result.
+    Responded,
+    /// The request has an error.
+    Rejected,
+    /// The user declined.
+    Declined,
+    /// The user closed the request.
+    Cancelled,
+}
+
+/// Why an item left the inbox.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Removal {
+    /// It was answered here.
+    Answered {
+        /// The kind of the answer.
+        kind: AnswerKind,
+        /// Who answered, if the program says so.
+        by: Option<Arc<str>>,
+    },
+    /// The task that the client hosts for it was cancelled.
+    TaskCancelled,
+    /// The TTL of the task that the client hosts for it ended.
+    TaskExpired,
+    /// The connection to the server ended.
+    Disconnected,
+    /// The server no longer waits for the response.
+    Withdrawn,
+    /// The program says that the work behind it has ended ([`Inbox::end`]).
+    Ended,
+}
+
+/// An item that has left the inbox.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Departure {
+    /// The item.
+    pub item: InboxItem,
+    /// Why it left.
+    pub removal: Removal,
+    /// When it left.
+    pub at: SystemTime,
+}
+
 /// The item is not in the inbox: it got its response, or its server withdrew it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("input request {} no longer waits for a response", .0.0)]
@@ -83,6 +152,18 @@ impl Inbox {
         Some(self.0.state().items.get(&id)?.0.clone())
     }
 
+    /// An item that has left. The last ones are kept.
+    pub fn departure(&self, id: InboxItemId) -> Option<Departure> {
+        let state = self.0.state();
+        let mut departures = state.departures.iter();
+        departures.find(|left| left.item.id == id).cloned()
+    }
+
+    /// The last items that left, oldest first.
+    pub fn departures(&self) -> Vec<Departure> {
+        self.0.state().departures.iter().cloned().collect()
+    }
+
     /// The events from now on.
     pub fn events(&self) -> broadcast::Receiver<InboxEvent> {
         self.0.events.subscribe()
@@ -100,9 +181,30 @@ impl Inbox {
         }
     }
 
+    /// Answers a request. The first answer is sent; a later one fails, and
+    /// [`Inbox::departure`] says who was first. `by` names who answers.
+    pub fn answer(
+        &self,
+        id: InboxItemId,
+        answer: Answer,
+        by: Option<Arc<str>>,
+    ) -> Result<(), NoSuchItem> {
+        let kind = answer.kind();
+        let removal = Removal::Answered { kind, by };
+        let (item, sender) = self.0.remove(id, removal).ok_or(NoSuchItem(id))?;
+        let response = match answer {
+            Answer::Respond(result) => InputResponse::Result(result),
+            Answer::Reject(error) => InputResponse::Error(error),
+            Answer::Decline => decline(item.request.kind),
+            Answer::Cancel => dismiss(item.request.kind),
+        };
+        // The server withdrew the request at the same moment.
+        sender.send(response).map_err(|_| NoSuchItem(id))
+    }
+
     /// Responds with the result of the request.
     pub fn respond(&self, id: InboxItemId, result: Raw) -> Result<(), NoSuchItem> {
-        self.resolve(id, |_| InputResponse::Result(result))
+        self.answer(id, Answer::Respond(result), None)
     }
 
     /// Responds with an error.
@@ -111,17 +213,35 @@ impl Inbox {
         id: InboxItemId,
         error: &outlast_wire::envelope::ErrorObject,
     ) -> Result<(), NoSuchItem> {
-        self.resolve(id, |_| InputResponse::Error(error.to_raw()))
+        self.answer(id, Answer::Reject(error.to_raw()), None)
     }
 
     /// Declines the request.
     pub fn decline(&self, id: InboxItemId) -> Result<(), NoSuchItem> {
-        self.resolve(id, |request| decline(request.kind))
+        self.answer(id, Answer::Decline, None)
     }
 
     /// Closes the request without an answer. The server gets the matching response (S1-85).
     pub fn cancel(&self, id: InboxItemId) -> Result<(), NoSuchItem> {
-        self.resolve(id, |request| dismiss(request.kind))
+        self.answer(id, Answer::Cancel, None)
+    }
+
+    /// Closes the requests for which `is_over` is true, because the work behind them has ended. Some
+    /// servers do not withdraw them.
+    pub fn end(&self, is_over: impl Fn(&ServerInputRequest) -> bool) {
+        let over: Vec<_> = {
+            let state = self.0.state();
+            let items = state.items.values().map(|(item, _)| item);
+            items
+                .filter(|item| is_over(&item.request))
+                .map(|item| item.id)
+                .collect()
+        };
+        for id in over {
+            if let Some((item, sender)) = self.0.remove(id, Removal::Ended) {
+                let _ = sender.send(dismiss(item.request.kind));
+            }
+        }
     }
 
     /// Sets the roots that servers may read, each with an optional name (V1-ROOT-4). URIs other
@@ -132,19 +252,16 @@ impl Inbox {
             .filter(|(uri, _)| uri.starts_with("file://"));
         self.0.state().roots = files.collect();
     }
+}
 
-    fn resolve(
-        &self,
-        id: InboxItemId,
-        response: impl FnOnce(&ServerInputRequest) -> InputResponse,
-    ) -> Result<(), NoSuchItem> {
-        let found = self.0.state().items.remove(&id);
-        let (item, sender) = found.ok_or(NoSuchItem(id))?;
-        let _ = self.0.events.send(InboxEvent::Removed(id));
-        // The server withdrew the request at the same moment.
-        sender
-            .send(response(&item.request))
-            .map_err(|_| NoSuchItem(id))
+impl Answer {
+    fn kind(&self) -> AnswerKind {
+        match self {
+            Self::Respond(_) => AnswerKind::Responded,
+            Self::Reject(_) => AnswerKind::Rejected,
+            Self::Decline => AnswerKind::Declined,
+            Self::Cancel => AnswerKind::Cancelled,
+        }
     }
 }
 
@@ -171,6 +288,14 @@ impl ClientHandler for Inbox {
         let response = receiver.await;
         drop(pending_item);
         response.unwrap_or_else(|_| dismiss(kind))
+    }
+
+    fn task_aborted(&self, request: &ServerInputRequest, reason: &str) {
+        self.0.withdraw(request, reason);
+    }
+
+    fn request_aborted(&self, request: &ServerInputRequest, reason: &str) {
+        self.0.withdraw(request, reason);
     }
 }
 
@@ -203,6 +328,49 @@ impl Inner {
         id
     }
 
+    /// Removes an item and keeps why it left.
+    fn remove(
+        &self,
+        id: InboxItemId,
+        removal: Removal,
+    ) -> Option<(InboxItem, oneshot::Sender<InputResponse>)> {
+        let removed = {
+            let mut state = self.state();
+            let removed = state.items.remove(&id)?;
+            if state.departures.len() >= MAX_DEPARTURES {
+                state.departures.pop_front();
+            }
+            state.departures.push_back(Departure {
+                item: removed.0.clone(),
+                removal,
+                at: SystemTime::now(),
+            });
+            removed
+        };
+        let _ = self.events.send(InboxEvent::Removed(id));
+        Some(removed)
+    }
+
+    /// Removes the item of an aborted request.
+    fn withdraw(&self, request: &ServerInputRequest, reason: &str) {
+        let found = {
+            let state = self.state();
+            let mut items = state.items.iter();
+            items
+                .find(|(_, (item, _))| item.request == *request)
+                .map(|(id, _)| *id)
+        };
+        let removal = match reason {
+            TASK_CANCELLED => Removal::TaskCancelled,
+            TASK_EXPIRED => Removal::TaskExpired,
+            CONNECTION_ENDED => Removal::Disconnected,
+            _ => Removal::Withdrawn,
+        };
+        if let Some(id) = found {
+            self.remove(id, removal);
+        }
+    }
+
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock()
     }
@@ -216,14 +384,15 @@ struct PendingItem<'a> {
 
 impl Drop for PendingItem<'_> {
     fn drop(&mut self) {
-        if self.inbox.state().items.remove(&self.id).is_some() {
-            let _ = self.inbox.events.send(InboxEvent::Removed(self.id));
-        }
+        self.inbox.remove(self.id, Removal::Withdrawn);
     }
 }
 
 /// How many events a slow subscriber may lag behind.
 const EVENT_CAPACITY: usize = 256;
+
+/// How many items that left are kept.
+const MAX_DEPARTURES: usize = 256;
 
 #[cfg(test)]
 mod tests {
@@ -237,6 +406,7 @@ mod tests {
             call: None,
             key: None,
             task: Some("t".into()),
+            hosted_task: None,
             params: None,
         }
     }
@@ -258,6 +428,51 @@ mod tests {
         assert_eq!(events.recv().await, Ok(InboxEvent::Removed(item.id)));
         assert_eq!(asked.await.unwrap(), decline(InputKind::ElicitForm));
         assert_eq!(inbox.cancel(item.id), Err(NoSuchItem(item.id)));
+    }
+
+    #[tokio::test]
+    async fn the_second_answer_learns_who_was_first() {
+        let inbox = Inbox::new(InputKinds::all());
+        let handler = inbox.clone();
+        let asked =
+            tokio::spawn(async move { handler.handle(input_request(InputKind::ElicitForm)).await });
+        let id = inbox.first().await.id;
+        assert_eq!(inbox.departure(id), None);
+        inbox
+            .answer(id, Answer::Decline, Some("ada".into()))
+            .unwrap();
+        let late = inbox.answer(id, Answer::Cancel, Some("bob".into()));
+        assert_eq!(late, Err(NoSuchItem(id)));
+        let removal = Removal::Answered {
+            kind: AnswerKind::Declined,
+            by: Some("ada".into()),
+        };
+        assert_eq!(inbox.departure(id).map(|left| left.removal), Some(removal));
+        assert_eq!(asked.await.unwrap(), decline(InputKind::ElicitForm));
+    }
+
+    #[tokio::test]
+    async fn an_item_that_leaves_says_why() {
+        // S1-45, S1-87.
+        let inbox = Inbox::new(InputKinds::all());
+        for (reason, removal) in [
+            (TASK_CANCELLED, Removal::TaskCancelled),
+            (TASK_EXPIRED, Removal::TaskExpired),
+            (CONNECTION_ENDED, Removal::Disconnected),
+            ("other", Removal::Withdrawn),
+        ] {
+            let handler = inbox.clone();
+            let asked =
+                tokio::spawn(async move { handler.handle(input_request(InputKind::Sample)).await });
+            let item = inbox.first().await;
+            inbox.task_aborted(&item.request, reason);
+            assert_eq!(
+                inbox.departure(item.id).map(|left| left.removal),
+                Some(removal)
+            );
+            assert_eq!(asked.await.unwrap(), dismiss(InputKind::Sample));
+        }
+        assert_eq!(inbox.departures().len(), 4);
     }
 
     #[tokio::test]

@@ -14,6 +14,7 @@
 //! | `driver`, `poller`, `task_report`, `poll_schedule` | one call from request to outcome; one task; its reports; when to poll next |
 //! | `inbound`, `routes` | messages that a server sends on its own, and the execution they belong to |
 //! | `handler`, `inbox`, `validate_request` | input requests of a server: validation and handling |
+//! | `observer` | every message of a connection, for a program that shows them |
 //! | `receiver` | tasks that the client hosts for a server |
 //! | `task_manager`, `hosted_tasks` | tasks that the host program executes; hosted tasks as the host program sees them |
 //! | `hub` | several named connections, and the tasks that are followed on them |
@@ -52,6 +53,7 @@ mod inbox;
 mod incoming_requests;
 mod legacy;
 mod modern;
+mod observer;
 mod open_requests;
 mod outcome;
 mod pending_response;
@@ -76,14 +78,14 @@ pub(crate) use call::{OmittedParams, RoundRecorder};
 pub use call_result::{CallResult, ResultError};
 pub use client::{Client, ClientOptions};
 pub(crate) use connection::ConversationWatch;
-pub use connection::ReconnectPolicy;
+pub use connection::{ConnectionChanges, ConnectionState, ReconnectPolicy};
 pub use era::Era;
 pub use error::{Error, PeerError, Refusal};
 pub(crate) use execution::{CallController, Command};
 pub use execution::{CancelError, Execution, ExecutionStatus, Outage, OutcomeError, StatusUpdates};
 pub use handler::{
-    CONNECTION_ENDED, ClientHandler, NoHandler, ServerInputRequest, TASK_CANCELLED, TASK_EXPIRED,
-    accept, decline, dismiss, roots,
+    CONNECTION_ENDED, ClientHandler, NoHandler, REQUEST_WITHDRAWN, ServerInputRequest,
+    TASK_CANCELLED, TASK_EXPIRED, accept, decline, dismiss, roots,
 };
 pub use hosted_tasks::{HostedTasks, HostedTasksPage};
 pub use hub::{
@@ -91,7 +93,10 @@ pub use hub::{
     OnStatus,
 };
 pub use inbound::NotificationHandler;
-pub use inbox::{Inbox, InboxEvent, InboxItem, InboxItemId, NoSuchItem};
+pub use inbox::{
+    Answer, AnswerKind, Departure, Inbox, InboxEvent, InboxItem, InboxItemId, NoSuchItem, Removal,
+};
+pub use observer::{MessageDirection, MessageObserver, ObservedMessage};
 pub use receiver::{OnDecline, ReceiverOptions, ReceiverTtl, WaitingStatus};
 pub(crate) use reference::OpenInputRequest;
 pub use reference::{ReferenceInUse, ReferenceStore, TaskReference};

@@ -15,6 +15,7 @@ use tokio::sync::{mpsc, watch};
 
 use super::error::{Error, PeerError};
 use super::incoming_requests::{Admission, IncomingRequests};
+use super::observer::{MessageDirection, MessageObserver, ObservedMessage};
 use super::pending_response::{OnDrop, PendingRequests, PendingResponse, SendOptions};
 use super::request_ids::RequestIds;
 use super::rpc_handler::{PeerRequest, Reply, ReplyFuture, RpcHandler};
@@ -36,6 +37,7 @@ pub(crate) struct RpcChannel {
     /// Whether a previous connection opened the session.
     resumed: AtomicBool,
     over: watch::Sender<Option<TransportError>>,
+    observer: Option<Arc<dyn MessageObserver>>,
 }
 
 impl RpcChannel {
@@ -45,6 +47,7 @@ impl RpcChannel {
         link: Link,
         ids: Arc<RequestIds>,
         inbound: Arc<dyn RpcHandler>,
+        observer: Option<Arc<dyn MessageObserver>>,
     ) -> Arc<Self> {
         let channel = Arc::new(Self {
             outgoing: Mutex::new(Some(link.outgoing)),
@@ -57,6 +60,7 @@ impl RpcChannel {
             version: OnceLock::new(),
             resumed: AtomicBool::new(false),
             over: watch::channel(None).0,
+            observer,
         });
         tokio::spawn(channel.clone().read_messages(link.incoming, inbound));
         channel
@@ -99,15 +103,24 @@ impl RpcChannel {
             kind,
             headers: send_options.headers,
         };
+        self.observe(MessageDirection::ToServer, message.line.as_bytes());
         let direct = self.direct.as_ref().filter(|_| send_options.polled);
         match direct.filter(|direct| direct.takes(&message.kind)) {
             Some(direct) => {
                 // The link may have closed before this request was registered.
                 self.sender()?;
-                let direct = direct.clone();
+                let (direct, channel) = (direct.clone(), self.clone());
                 pending_response.poll_directly(Box::pin(async move {
-                    let read = |line: &[u8]| read_response(line, &id, &direct);
-                    direct.request(&message, &id, read).await
+                    let read = |line: &[u8]| {
+                        let response = read_response(line, &id, &direct)?;
+                        channel.observe(MessageDirection::FromServer, line);
+                        Some(response)
+                    };
+                    let answered = direct.request(&message, &id, read).await;
+                    if let Err(error) = &answered {
+                        channel.observe_failure(&id, error);
+                    }
+                    answered
                 }));
             }
             None => self.enqueue(Outgoing::Message(message)).await?,
@@ -127,6 +140,7 @@ impl RpcChannel {
             kind: MessageKind::OneWay,
             headers,
         };
+        self.observe(MessageDirection::ToServer, message.line.as_bytes());
         self.enqueue(Outgoing::Message(message)).await
     }
 
@@ -226,7 +240,10 @@ impl RpcChannel {
                     id,
                     error: TransportError::SessionGone,
                 } => refused.push(id),
-                Incoming::Failed { id, error } => self.pending.complete(&id, Err(error.into())),
+                Incoming::Failed { id, error } => {
+                    self.observe_failure(&id, &error);
+                    self.pending.complete(&id, Err(error.into()));
+                }
                 Incoming::Closed(error) => {
                     reason = error;
                     break;
@@ -255,6 +272,7 @@ impl RpcChannel {
         via: Option<Id>,
         inbound: &Arc<dyn RpcHandler>,
     ) {
+        self.observe(MessageDirection::FromServer, line);
         let message = match Message::parse(line, &limits_without_size()) {
             Ok(message) => message,
             Err(malformed) if malformed.kind == MalformedKind::Response => {
@@ -362,14 +380,14 @@ impl RpcChannel {
             direct.opened().await;
         }
         match self.direct.as_ref().filter(|direct| direct.is_open()) {
-            Some(direct) => Ok(direct.deliver(&reply_message(id, response)).await?),
+            Some(direct) => Ok(direct.deliver(&self.reply_message(id, response)).await?),
             None => self.queue_reply(id, response).await,
         }
     }
 
     /// Sends a reply through the queue of the link.
     async fn queue_reply(&self, id: &Id, response: &InputResponse) -> Result<(), Error> {
-        self.enqueue(Outgoing::Message(reply_message(id, response)))
+        self.enqueue(Outgoing::Message(self.reply_message(id, response)))
             .await
     }
 
@@ -377,7 +395,7 @@ impl RpcChannel {
     /// stop the reading of its messages, including the responses to calls.
     fn try_reply(&self, id: &Id, response: &InputResponse) {
         let Ok(sender) = self.sender() else { return };
-        let response = Outgoing::Message(reply_message(id, response));
+        let response = Outgoing::Message(self.reply_message(id, response));
         if sender.try_send(response).is_err() {
             tracing::debug!(
                 "the server does not read its input; dropping the response to its request"
@@ -396,8 +414,10 @@ impl RpcChannel {
         };
         // A full queue means an overloaded server; the notification is not worth waiting for.
         if how == OnDrop::Cancel {
+            let line = cancelled();
+            self.observe(MessageDirection::ToServer, line.as_bytes());
             let _ = sender.try_send(Outgoing::Message(OutgoingMessage::new(
-                cancelled(),
+                line,
                 MessageKind::OneWay,
             )));
         }
@@ -410,6 +430,33 @@ impl RpcChannel {
         });
     }
 
+    /// The message with a reply to the request `id` of the server.
+    fn reply_message(&self, id: &Id, response: &InputResponse) -> OutgoingMessage {
+        let line = match response {
+            InputResponse::Result(result) => write::result(id, result.borrow()),
+            InputResponse::Error(error) => write::error(Some(id), error.borrow()),
+        };
+        self.observe(MessageDirection::ToServer, line.as_bytes());
+        OutgoingMessage::new(line, MessageKind::OneWay)
+    }
+
+    fn observe(&self, direction: MessageDirection, text: &[u8]) {
+        if let Some(observer) = &self.observer {
+            observer.message(ObservedMessage {
+                direction,
+                text,
+                version: self.version(),
+                connection: self.serial,
+            });
+        }
+    }
+
+    fn observe_failure(&self, request: &Id, error: &TransportError) {
+        if let Some(observer) = &self.observer {
+            observer.request_failed(request, error);
+        }
+    }
+
     fn is_modern(&self) -> bool {
         self.version() == Some(version::MODERN)
     }
@@ -417,15 +464,6 @@ impl RpcChannel {
     fn outgoing(&self) -> MutexGuard<'_, Option<mpsc::Sender<Outgoing>>> {
         self.outgoing.lock()
     }
-}
-
-/// The message with a reply to the request `id` of the server.
-fn reply_message(id: &Id, response: &InputResponse) -> OutgoingMessage {
-    let line = match response {
-        InputResponse::Result(result) => write::result(id, result.borrow()),
-        InputResponse::Error(error) => write::error(Some(id), error.borrow()),
-    };
-    OutgoingMessage::new(line, MessageKind::OneWay)
 }
 
 /// The response to the request `id`, if the message is one.

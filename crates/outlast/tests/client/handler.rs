@@ -1,6 +1,6 @@
 //! A server's input requests and their responses.
 
-use outlast::client::{Client, ClientHandler, InboxEvent, ServerInputRequest, accept};
+use outlast::client::{Client, ClientHandler, InboxEvent, Removal, ServerInputRequest, accept};
 use outlast::task::{InputKind, InputKinds, InputResponse};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -127,11 +127,14 @@ async fn a_withdrawn_or_interrupted_input_request_is_dismissed() {
         .notify("notifications/cancelled", json!({ "requestId": "1" }))
         .await;
     assert_eq!(news.recv().await, Ok(InboxEvent::Removed(item.id)));
+    let why = |id| inbox.departure(id).map(|left| left.removal);
+    assert_eq!(why(item.id), Some(Removal::Withdrawn));
     server.silence(Duration::from_secs(10)).await;
     server.ask("2", "elicitation/create", form()).await;
     let item = inbox.first().await;
     drop(server);
     while news.recv().await != Ok(InboxEvent::Removed(item.id)) {}
+    assert_eq!(why(item.id), Some(Removal::Disconnected));
     assert!(inbox.items().is_empty());
 }
 

@@ -428,6 +428,7 @@ async fn the_host_lists_inspects_and_cancels_hosted_tasks() {
         panic!("one task is hosted: {listed:?}");
     };
     assert_eq!(hosted.task(&task.id).await.unwrap().id, task.id);
+    assert_eq!(item.request.hosted_task.as_deref(), Some(&*task.id));
     let cancelled = hosted.cancel(&task.id).await.unwrap();
     assert_eq!(cancelled.status.to_string(), "cancelled");
     assert_eq!(

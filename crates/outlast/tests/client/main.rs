@@ -12,6 +12,7 @@ mod hosted_tasks;
 mod http;
 mod hub;
 mod modern;
+mod observer;
 mod own_server;
 mod probe;
 mod proxy;

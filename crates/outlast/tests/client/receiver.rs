@@ -188,6 +188,8 @@ async fn a_cancelled_task_dismisses_its_request_and_stays_cancelled() {
     );
     assert_eq!(server.answer("wait").await["error"]["code"], -32603);
     while news.recv().await != Ok(InboxEvent::Removed(item.id)) {}
+    let left = inbox.departure(item.id).map(|left| left.removal);
+    assert_eq!(left, Some(outlast::client::Removal::TaskCancelled));
     // S1-49: a late response changes nothing.
     assert!(inbox.decline(item.id).is_err());
     assert_eq!(
@@ -270,6 +272,8 @@ async fn an_expired_task_is_gone_and_waiting_requests_fail() {
     server.ask("wait", "tasks/result", named(&task)).await;
     assert_eq!(server.answer("wait").await["error"]["code"], -32602);
     while news.recv().await != Ok(InboxEvent::Removed(item.id)) {}
+    let left = inbox.departure(item.id).map(|left| left.removal);
+    assert_eq!(left, Some(outlast::client::Removal::TaskExpired));
     assert_eq!(
         call(&mut server, "tasks/get", named(&task)).await["error"]["code"],
         -32602
@@ -315,6 +319,8 @@ async fn tasks_belong_to_their_connection() {
     let mut news = inbox.events();
     drop(first);
     while news.recv().await != Ok(InboxEvent::Removed(item.id)) {}
+    let left = inbox.departure(item.id).map(|left| left.removal);
+    assert_eq!(left, Some(outlast::client::Removal::Disconnected));
 }
 
 #[tokio::test]

@@ -79,6 +79,7 @@ impl InputDispatcher {
             call: self.call.clone(),
             key: Some(input_request.key.as_str().into()),
             task,
+            hosted_task: None,
             params: input_request.params,
         };
         let in_task = request.task.is_some();

@@ -29,19 +29,24 @@ impl Runner for HandlerRunner {
                 "the input request of the task is missing",
             );
         };
+        let request = Arc::new(ServerInputRequest {
+            hosted_task: Some(cx.id().to_string()),
+            ..(*request).clone()
+        });
+        // Dropped in the reverse order: the handler learns the reason before its future is dropped.
+        let mut answer = self.handler.handle((*request).clone());
         let pending = self
             .reasons
             .begin(cx.id(), self.handler.clone(), request.clone());
-        let answer = self.handler.handle((*request).clone());
         let answer = match self.options.status_while_waiting {
             WaitingStatus::Working => {
                 cx.status(&self.options.waiting_message);
-                answer.await
+                (&mut answer).await
             }
             WaitingStatus::InputRequired => {
                 let input_request = InputRequest::new(request.kind, None);
                 tokio::select! {
-                    answer = answer => answer,
+                    answer = &mut answer => answer,
                     // This input request never gets a response. It only sets the status while the
                     // handler works, and is dropped with it.
                     Err(error) = cx.request_input(input_request) => {

@@ -40,7 +40,7 @@ fn connection(sent: usize) -> Arc<RpcChannel> {
     for _ in 0..sent {
         ids.fresh();
     }
-    RpcChannel::start(link, ids, Arc::new(Silent))
+    RpcChannel::start(link, ids, Arc::new(Silent), None)
 }
 
 async fn receiver() -> Arc<Receiver> {
@@ -56,6 +56,7 @@ async fn receiver_and_inbox() -> (Arc<Receiver>, Inbox) {
 fn sampling() -> ServerInputRequest {
     let params = json!({ "messages": [], "maxTokens": 9, "task": { "ttl": 5_000 } });
     ServerInputRequest {
+        hosted_task: None,
         kind: InputKind::Sample,
         server: "s".into(),
         request: None,
