@@ -11,8 +11,8 @@ mod demo;
 mod dirs;
 mod doctor;
 mod exit;
-mod form;
 mod gateway;
+mod inspect;
 mod interrupts;
 mod logs;
 mod nearest;
@@ -64,6 +64,7 @@ fn main() -> ExitCode {
             Command::Token(token) => token::run(&token),
             Command::Tools(tools) => tools::run(tools).await,
             Command::Doctor(doctor) => doctor::run(doctor).await,
+            Command::Inspect(inspect) => inspect::run(inspect).await,
             Command::Completions(args) => completions::run(&args),
             Command::Schema => {
                 schema::print();

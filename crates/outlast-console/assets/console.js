@@ -4,6 +4,7 @@ import { base, confirm, post, request, toast, toastError } from "./api.js";
 import { activeRow, bind, showKeys } from "./keys.js";
 import { morph } from "./morph.js";
 import { on, start } from "./stream.js";
+import "./badges.js";
 import "./task-status.js";
 import { synchronise, tick } from "./time.js";
 

@@ -62,7 +62,7 @@ function lead() {
       // The browser connects again, except after a response such as 401 or 503.
       if (source.readyState === EventSource.CLOSED) setTimeout(open, 3_000);
     };
-    for (const name of ["mcpTaskStatus", "taskRemoved", "resync", ...extra]) {
+    for (const name of ["mcpTaskStatus", "taskRemoved", "resync", ...workspace, ...extra]) {
       source.addEventListener(name, (event) => share(name, JSON.parse(event.data)));
     }
   };
@@ -71,6 +71,12 @@ function lead() {
   setInterval(beat, 10_000);
   on("ask", beat);
 }
+
+/** Events of the connections of the viewer. */
+const workspace = [
+  "newPendingSample", "newPendingElicitation", "pendingRemoved", "callChanged", "hostedTasksChanged",
+  "connectionChanged", "toolsChanged", "trafficChanged",
+];
 
 /** Names of further events. A module adds its own before the page has loaded. @type {string[]} */
 export const extra = [];

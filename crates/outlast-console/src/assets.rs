@@ -27,11 +27,15 @@ macro_rules! assets {
 
 const ASSETS: &[Asset] = assets! {
     "api.js": SCRIPT,
+    "badges.js": SCRIPT,
+    "connections.js": SCRIPT,
     "console.css": STYLE,
     "console.js": SCRIPT,
     "icon.svg": "image/svg+xml",
     "keys.js": SCRIPT,
+    "drafts.js": SCRIPT,
     "morph.js": SCRIPT,
+    "requests.js": SCRIPT,
     "stream.js": SCRIPT,
     "task.js": SCRIPT,
     "task-status.js": SCRIPT,
@@ -39,6 +43,9 @@ const ASSETS: &[Asset] = assets! {
     "theme.js": SCRIPT,
     "time.js": SCRIPT,
     "tree.js": SCRIPT,
+    "tools.js": SCRIPT,
+    "traffic.js": SCRIPT,
+    "workspace.css": STYLE,
 };
 
 const SCRIPT: &str = "text/javascript; charset=utf-8";

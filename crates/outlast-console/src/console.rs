@@ -15,10 +15,13 @@ use outlast::transport::http::{Authenticate, BearerTokens, Token};
 use outlast_engine::{Engine, random};
 
 use crate::access::{self, Access};
+use crate::answered::Answered;
 use crate::deletions::Deletions;
 use crate::events::EventHub;
 use crate::pages;
 use crate::task_feed::TaskFeed;
+use crate::workspace::ConnectionSpec;
+use crate::workspaces::{FirstConnections, Workspaces};
 use crate::{api, assets};
 
 /// A web console for the tasks of an engine.
@@ -40,6 +43,7 @@ pub struct ConsoleBuilder {
     title: String,
     instance: Option<String>,
     token_hint: String,
+    first: FirstConnections,
 }
 
 /// What the handlers share. Cheap to clone.
@@ -53,6 +57,8 @@ struct Shared {
     events: EventHub,
     feed: TaskFeed,
     deletions: Deletions,
+    workspaces: Workspaces,
+    answered: Answered,
     base: String,
     title: String,
     token_hint: String,
@@ -71,6 +77,7 @@ impl Console {
             instance: None,
             token_hint: "The program that serves this page prints a link when it starts."
                 .to_owned(),
+            first: FirstConnections::default(),
         }
     }
 
@@ -82,6 +89,13 @@ impl Console {
         match self.0.access().one_time_code() {
             Some(code) => format!("{base}/?token={code}"),
             None => format!("{base}/"),
+        }
+    }
+
+    /// Ends the connections of all viewers to servers, and the processes that they started.
+    pub async fn close(&self) {
+        for workspace in self.0.workspaces().all() {
+            workspace.close().await;
         }
     }
 
@@ -168,6 +182,23 @@ impl ConsoleBuilder {
         self
     }
 
+    /// Connects every viewer to this server.
+    pub fn connection(mut self, spec: ConnectionSpec) -> Self {
+        self.first.specs.push(spec);
+        self
+    }
+
+    /// Connects every viewer to the endpoints of this program, with the viewer's own token: calls
+    /// and tasks belong to the viewer. `endpoints` returns names and URLs; it is called when the
+    /// program listens.
+    pub fn own_endpoints(
+        mut self,
+        endpoints: impl Fn() -> Vec<(String, String)> + Send + Sync + 'static,
+    ) -> Self {
+        self.first.endpoints = Some(Arc::new(endpoints));
+        self
+    }
+
     /// Builds the console.
     pub fn build(self) -> Console {
         let (authenticate, secret) = match self.authenticate {
@@ -192,6 +223,8 @@ impl ConsoleBuilder {
         Console(App(Arc::new(Shared {
             feed: TaskFeed::default(),
             deletions: Deletions::default(),
+            workspaces: Workspaces::new(self.first),
+            answered: Answered::default(),
             engine: self.engine,
             upstreams: self.upstreams,
             access,
@@ -222,6 +255,16 @@ impl App {
     /// The events of open pages.
     pub(crate) fn events(&self) -> &EventHub {
         &self.0.events
+    }
+
+    /// The workspaces of the viewers.
+    pub(crate) fn workspaces(&self) -> &Workspaces {
+        &self.0.workspaces
+    }
+
+    /// Who answered input requests of stored tasks.
+    pub(crate) fn answered(&self) -> &Answered {
+        &self.0.answered
     }
 
     pub(crate) fn feed(&self) -> &TaskFeed {

@@ -10,6 +10,7 @@ use outlast_engine::store::StoreError;
 use serde_json::json;
 
 use crate::layout::Layout;
+use crate::workspace::WorkspaceError;
 
 /// Why a request of a page or a script failed.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -28,6 +29,30 @@ pub(crate) struct ConsoleError {
 struct ErrorPage<'a> {
     layout: Layout,
     error: &'a ConsoleError,
+}
+
+impl From<WorkspaceError> for ConsoleError {
+    fn from(error: WorkspaceError) -> Self {
+        let status = match &error {
+            WorkspaceError::UnknownConnection(_)
+            | WorkspaceError::UnknownCall
+            | WorkspaceError::UnknownTask(_) => StatusCode::NOT_FOUND,
+            WorkspaceError::NotConnected(..) | WorkspaceError::Request(_) => {
+                StatusCode::BAD_GATEWAY
+            }
+            _ => StatusCode::CONFLICT,
+        };
+        let next = matches!(
+            error,
+            WorkspaceError::NotConnected(..) | WorkspaceError::Request(_)
+        );
+        let error = Self::new(status, error.to_string());
+        if next {
+            error.next("look at the page Connections: it says what to do")
+        } else {
+            error
+        }
+    }
 }
 
 impl ConsoleError {

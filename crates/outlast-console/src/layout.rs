@@ -43,16 +43,31 @@ pub(crate) struct LayoutViewer {
 pub(crate) enum Section {
     Overview,
     Tasks,
+    Requests,
+    Tools,
+    Connections,
+    Traffic,
 }
 
 impl Section {
     /// The pages that exist.
-    pub(crate) const ALL: [Self; 2] = [Self::Overview, Self::Tasks];
+    pub(crate) const ALL: [Self; 6] = [
+        Self::Overview,
+        Self::Tasks,
+        Self::Requests,
+        Self::Tools,
+        Self::Connections,
+        Self::Traffic,
+    ];
 
     pub(crate) fn label(self) -> &'static str {
         match self {
             Self::Overview => "Overview",
             Self::Tasks => "Tasks",
+            Self::Requests => "Requests",
+            Self::Tools => "Tools",
+            Self::Connections => "Connections",
+            Self::Traffic => "Traffic",
         }
     }
 
@@ -61,6 +76,10 @@ impl Section {
         match self {
             Self::Overview => "/",
             Self::Tasks => "/tasks",
+            Self::Requests => "/requests",
+            Self::Tools => "/tools",
+            Self::Connections => "/connections",
+            Self::Traffic => "/traffic",
         }
     }
 
@@ -69,6 +88,10 @@ impl Section {
         match self {
             Self::Overview => "overview",
             Self::Tasks => "tasks",
+            Self::Requests => "requests",
+            Self::Tools => "tools",
+            Self::Connections => "connections",
+            Self::Traffic => "traffic",
         }
     }
 
@@ -77,6 +100,10 @@ impl Section {
         match self {
             Self::Overview => 'o',
             Self::Tasks => 't',
+            Self::Requests => 'r',
+            Self::Tools => 'l',
+            Self::Connections => 'c',
+            Self::Traffic => 'f',
         }
     }
 }

@@ -35,6 +35,9 @@
 //! | `layout` | the frame around each page: navigation, viewer |
 //! | `pages` | one module for each page |
 //! | `api` | `/api/v1/…`: the same data as JSON |
+//! | [`workspace`], [`traffic`] | connections to servers, calls, requests of servers; their messages |
+//! | `workspaces`, `answered` | the workspace of each viewer; who answered a request of a stored task |
+//! | [`form`] | forms from JSON Schemas, for pages and for terminals |
 //! | `events`, `task_feed` | the events that open pages receive; those of tasks |
 //! | `task_row`, `format` | a task as pages, API and events show it; durations and counts as text |
 //! | `query`, `search` | the search language; pages and counts of tasks |
@@ -81,16 +84,19 @@
 //! `import { on } from "./stream.js"; on("name", (data) => …)`.
 
 mod access;
+mod answered;
 mod api;
 mod assets;
 mod console;
 mod deletions;
 mod error;
 mod events;
+pub mod form;
 mod format;
 mod json_tree;
 mod layout;
 mod outcome_view;
+mod page_address;
 mod pages;
 mod plot;
 mod query;
@@ -98,5 +104,8 @@ mod search;
 mod statistics;
 mod task_feed;
 mod task_row;
+pub mod traffic;
+pub mod workspace;
+mod workspaces;
 
 pub use console::{Console, ConsoleBuilder, ConsoleService};

@@ -4,6 +4,7 @@ mod adopt;
 mod call;
 mod completions;
 mod gateway;
+mod inspect;
 mod logs;
 mod relay;
 mod serve;
@@ -22,9 +23,10 @@ use outlast::store::StoreUrl;
 use crate::terminal::ColorChoice;
 
 pub(crate) use adopt::Adopt;
-pub(crate) use call::{Call, Doctor, InputArgs, ServerArgs, Tools};
+pub(crate) use call::{Call, Doctor, InputArgs, ProtocolChoice, ServerArgs, Tools};
 pub(crate) use completions::Completions;
 pub(crate) use gateway::{Gateway, GatewayCommand, GatewayLogs, GatewayStatus};
+pub(crate) use inspect::Inspect;
 pub(crate) use logs::{Format, Logs};
 pub(crate) use relay::{Background, Stdio};
 pub(crate) use serve::Serve;
@@ -81,6 +83,8 @@ pub(crate) enum Command {
     /// Check a server: its version, capabilities and tools in each era of the protocol, and its
     /// problems.
     Doctor(Doctor),
+    /// Open a console in the browser as a client of any MCP server: its tools, requests and messages.
+    Inspect(Inspect),
     /// Print a script that completes commands, servers, tools and task ids in your shell.
     Completions(Completions),
     /// Print the JSON Schema of the configuration file, for editors.

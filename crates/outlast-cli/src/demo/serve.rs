@@ -22,8 +22,19 @@ pub(super) async fn listen(
     let secret = console_secret(store)?;
     let made = Arc::new(OnceLock::new());
     let (store, slot) = (store.clone(), made.clone());
+    let own_url = Arc::new(OnceLock::new());
+    let known = own_url.clone();
     let server = server.fallback(move |engine| {
-        let console = slot.get_or_init(|| console(engine, &store, secret, None).build());
+        let console = slot.get_or_init(|| {
+            console(engine, &store, secret, None)
+                .own_endpoints(move || {
+                    let url = known.get().cloned();
+                    url.map(|url| ("demo".to_owned(), url))
+                        .into_iter()
+                        .collect()
+                })
+                .build()
+        });
         Fallback::new(console.clone().into_service())
     });
     let served = server.build().serve_http(&address.to_string()).await;
@@ -33,7 +44,8 @@ pub(super) async fn listen(
         )),
         error => error.into(),
     })?;
-    let console = made.get().cloned();
+    let _ = own_url.set(served.url());
+    let console: Option<Console> = made.get().cloned();
     Ok((served, console.expect("the listener has made its fallback")))
 }
 

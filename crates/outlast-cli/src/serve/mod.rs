@@ -25,7 +25,7 @@ pub(crate) use {
 };
 
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use outlast::Outlast;
 use outlast::gateway::{Gateway, RunningGateway};
@@ -79,8 +79,11 @@ pub(crate) async fn run(args: Serve) -> Result<(), Failure> {
     };
     let metrics = MetricsPage::of(&gateway, collected);
     let secret = console_secret(&url)?;
+    let own_endpoints = Arc::new(OnceLock::new());
+    let known = own_endpoints.clone();
     let console = console(gateway.engine(), &url, secret, tokens.authenticate.clone())
         .upstreams(gateway.upstreams().clone())
+        .own_endpoints(move || known.get().cloned().unwrap_or_default())
         .build();
     let page = Fallback::new(console.clone().into_service());
     let http = limits.http.with_fallback(Some(page));
@@ -89,11 +92,14 @@ pub(crate) async fn run(args: Serve) -> Result<(), Failure> {
         Ok(running) => running,
         Err(error) => return Err(opening.failure().unwrap_or(error)),
     };
-    let urls: Vec<_> = running
-        .endpoints()
-        .iter()
-        .map(|served| running.url(served))
-        .collect();
+    let endpoints = running.endpoints();
+    let named = endpoints.iter().map(|served| {
+        let name = served.upstream.name().to_string();
+        (name, running.url(served))
+    });
+    // The console has no page that needs them before.
+    let _ = own_endpoints.set(named.collect());
+    let urls: Vec<_> = endpoints.iter().map(|served| running.url(served)).collect();
     let local = Local::open(&running, &url, urls.clone());
     drop(starting);
     for url in urls {
@@ -118,6 +124,7 @@ pub(crate) async fn run(args: Serve) -> Result<(), Failure> {
     }
     terminal::say!("{STOPPING_MESSAGE}");
     local.stop_listening();
+    console.close().await;
     signals
         .during(running.shutdown_after(local.server.close()))
         .await?;

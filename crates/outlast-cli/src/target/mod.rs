@@ -125,6 +125,37 @@ pub(crate) fn resolve(
     }
 }
 
+/// The name and the address of the server that `word` or the command names. The token for a URL is
+/// among its headers.
+pub(crate) fn address(
+    server_args: &ServerArgs,
+    word: Option<&str>,
+) -> Result<(String, ServerAddress), Failure> {
+    // Refuses what `resolve` refuses, with the same messages.
+    let named = resolve(server_args, word)?;
+    if let [program, args @ ..] = &server_args.command[..] {
+        let text = |part: &OsString| part.to_string_lossy().into_owned();
+        let address = ServerAddress::Command {
+            program: text(program),
+            args: args.iter().map(text).collect(),
+            env: std::collections::BTreeMap::new(),
+            directory: None,
+        };
+        return Ok((named.name, address));
+    }
+    let word = word.unwrap_or_default();
+    if let Some(url) = url::read(word) {
+        let options = http(server_args, &url);
+        let token = options.bearer.map(|token| format!("Bearer {token}"));
+        let token = token.map(|token| ("Authorization".to_owned(), token));
+        let mut headers = options.headers;
+        headers.extend(token);
+        return Ok((named.name, ServerAddress::Http { url, headers }));
+    }
+    let config = Config::find(server_args.config.as_deref())?;
+    Ok((named.name, config.address(word)?))
+}
+
 impl ServerAddress {
     /// Creates the target, without a stored session. Output of a command goes to `printed`.
     pub(crate) fn target(self, verbose: bool, printed: Option<&CommandOutput>) -> Target {

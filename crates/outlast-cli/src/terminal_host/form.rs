@@ -1,22 +1,22 @@
 //! A form elicitation on the terminal. The user fills in its fields line by line.
 
-use outlast::wire::RawRef;
-use serde_json::{Map, Value, json};
+use indexmap::IndexMap;
+use outlast::wire::{Raw, RawRef};
 
 use super::UserReply;
 use super::lines::Lines;
-use crate::form::{Field, Form, Kind};
 use crate::terminal::say;
+use outlast_console::form::{Field, Form, Kind};
 
 /// Lets the user fill in the form. A form with a single boolean field needs one key.
 pub(super) async fn fill_in(schema: RawRef<'_>, lines: &Lines) -> UserReply {
-    let form = Form::read(schema);
+    let form = Form::of_schema(schema);
     match &form.fields[..] {
         [] => match lines
             .choose("[y]es, [d]ecline, [c]ancel", &["y", "d", "c"])
             .await
         {
-            Some("y") => accept(Map::new()),
+            Some("y") => accept(IndexMap::new()),
             Some("d") => UserReply::Decline,
             _ => UserReply::Cancel,
         },
@@ -32,8 +32,10 @@ pub(super) async fn fill_in(schema: RawRef<'_>, lines: &Lines) -> UserReply {
     }
 }
 
-fn accept(content: Map<String, Value>) -> UserReply {
-    UserReply::Respond(json!({ "action": "accept", "content": content }))
+fn accept(content: IndexMap<String, Raw>) -> UserReply {
+    let content = Raw::encode(&content).expect("values by their names are JSON");
+    let text = format!(r#"{{"action":"accept","content":{}}}"#, content.as_str());
+    UserReply::Respond(Raw::parse(text).expect("an object of JSON values is JSON"))
 }
 
 async fn yes_or_no(field: &Field, lines: &Lines) -> UserReply {
@@ -44,11 +46,12 @@ async fn yes_or_no(field: &Field, lines: &Lines) -> UserReply {
         Some("d") => return UserReply::Decline,
         _ => return UserReply::Cancel,
     };
-    accept(Map::from_iter([(field.name.clone(), value.into())]))
+    let value = Raw::encode(&value).expect("a boolean is JSON");
+    accept(IndexMap::from_iter([(field.name.clone(), value)]))
 }
 
 async fn fill_fields(fields: &[Field], lines: &Lines) -> UserReply {
-    let mut content = Map::new();
+    let mut content = IndexMap::new();
     for field in fields {
         match fill_field(field, lines).await {
             Some(Some(value)) => {
@@ -63,14 +66,15 @@ async fn fill_fields(fields: &[Field], lines: &Lines) -> UserReply {
 
 /// Asks for one field until the text is valid. `Some(None)` leaves the field out; `None` means the
 /// end of the input.
-async fn fill_field(field: &Field, lines: &Lines) -> Option<Option<Value>> {
+async fn fill_field(field: &Field, lines: &Lines) -> Option<Option<Raw>> {
     say!("  {}", field.describe());
     for (at, choice) in field.kind.choices().iter().enumerate() {
         let number = at + 1;
-        if choice.title == choice.value {
-            say!("    {number}  {}", choice.value);
+        let value = choice.text();
+        if choice.title == value {
+            say!("    {number}  {value}");
         } else {
-            say!("    {number}  {} ({})", choice.title, choice.value);
+            say!("    {number}  {} ({value})", choice.title);
         }
     }
     loop {

@@ -38,7 +38,7 @@ pub(crate) enum TerminalHost {
 
 /// What the user answers.
 enum UserReply {
-    Respond(Value),
+    Respond(Raw),
     Decline,
     Cancel,
 }
@@ -113,10 +113,7 @@ pub(crate) async fn answer(inbox: &Inbox, item: &InboxItem, lines: &Lines) {
         }
     };
     let described = match reply {
-        UserReply::Respond(result) => match Raw::encode(&result) {
-            Ok(result) => inbox.respond(item.id, result),
-            Err(_) => inbox.cancel(item.id),
-        },
+        UserReply::Respond(result) => inbox.respond(item.id, result),
         UserReply::Decline => inbox.decline(item.id),
         UserReply::Cancel => inbox.cancel(item.id),
     };
@@ -160,7 +157,7 @@ async fn ask(item: &InboxItem, lines: &Lines) -> UserReply {
                 )
                 .await
             {
-                Some("y") => UserReply::Respond(json!({ "action": "accept" })),
+                Some("y") => UserReply::Respond(Raw::from(&json!({ "action": "accept" }))),
                 Some("d") => UserReply::Decline,
                 _ => UserReply::Cancel,
             }

@@ -1,5 +1,6 @@
 //! A sampling request on the terminal. The user answers in place of a model, or declines.
 
+use outlast::wire::Raw;
 use serde_json::{Value, json};
 
 use super::lines::Lines;
@@ -28,12 +29,12 @@ pub(super) async fn answer(params: &Value, lines: &Lines) -> UserReply {
     }
     say!("  the response, in one line:");
     match lines.next().await {
-        Some(text) => UserReply::Respond(json!({
+        Some(text) => UserReply::Respond(Raw::from(&json!({
             "role": "assistant",
             "content": { "type": "text", "text": text },
             "model": "a person at a terminal",
             "stopReason": "endTurn",
-        })),
+        }))),
         None => UserReply::Cancel,
     }
 }

@@ -59,7 +59,16 @@ async fn admit(
     }
     let is_sign_in = head.uri.path() == SIGN_IN_PATH;
     let viewer = if head.headers.contains_key(AUTHORIZATION) {
-        access.identify_request(&head).await?.and_then(Viewer::of)
+        let identity = access.identify_request(&head).await?;
+        let token = head
+            .headers
+            .get(AUTHORIZATION)
+            .and_then(|value| value.to_str().ok());
+        let token = token
+            .and_then(|value| value.split_once(' '))
+            .map(|(_, token)| token);
+        let viewer = identity.and_then(Viewer::of);
+        viewer.map(|viewer| viewer.with_token(token.unwrap_or_default().trim()))
     } else {
         match access.session_cookie(&head.headers) {
             Some(id) => access.viewer_of(&id).await?,

@@ -159,7 +159,8 @@ impl Access {
             return Ok(None);
         };
         let identity = self.identify(&session.token).await?;
-        Ok(identity.and_then(|identity| Viewer::of_session(identity, id)))
+        let viewer = identity.and_then(|identity| Viewer::of_session(identity, id));
+        Ok(viewer.map(|viewer| viewer.with_token(&session.token)))
     }
 
     /// Whether the session of a viewer has not ended.

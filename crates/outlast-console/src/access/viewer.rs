@@ -1,5 +1,7 @@
 //! The viewer of a page: an identity, and the session that it came with.
 
+use std::sync::Arc;
+
 use axum::extract::FromRequestParts;
 use axum::http::StatusCode;
 use axum::http::request::Parts;
@@ -18,6 +20,8 @@ pub(crate) struct Viewer {
     own: Option<Owner>,
     session: Option<SessionId>,
     csrf: String,
+    /// The bearer token, for calls in the name of the viewer.
+    token: Option<Arc<str>>,
 }
 
 impl Viewer {
@@ -49,7 +53,18 @@ impl Viewer {
             own: identity.owner().cloned(),
             session: None,
             csrf: String::new(),
+            token: None,
         })
+    }
+
+    pub(super) fn with_token(mut self, token: &str) -> Self {
+        self.token = (!token.is_empty()).then(|| token.into());
+        self
+    }
+
+    /// The bearer token of the viewer, for calls in its name.
+    pub(crate) fn token(&self) -> Option<&str> {
+        self.token.as_deref()
     }
 
     /// The tasks that the viewer may see.

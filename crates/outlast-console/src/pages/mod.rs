@@ -1,8 +1,15 @@
 //! The pages: one module each.
 
+mod call_row;
+mod connections;
+mod form_parts;
+mod json_text;
 mod overview;
+mod requests;
 pub(crate) mod task;
 mod tasks;
+mod tools;
+mod traffic;
 
 use axum::Router;
 use axum::http::Uri;
@@ -19,6 +26,10 @@ pub(crate) fn router() -> Router<App> {
         .route("/tasks/{id}", get(task::task))
         .route("/tasks/{id}/tree", get(task::tree))
         .route("/tasks/{id}/content/{at}", get(task::content))
+        .merge(requests::router())
+        .merge(tools::router())
+        .merge(connections::router())
+        .merge(traffic::router())
 }
 
 /// A path without a page.

@@ -2,10 +2,14 @@
 
 /// A format of a text field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Format {
+pub enum Format {
+    /// An email address.
     Email,
+    /// A URI.
     Uri,
+    /// A date.
     Date,
+    /// A date and a time with its zone.
     DateTime,
 }
 

@@ -1,0 +1,716 @@
+//! Requests that wait for a person: of servers to this client, and of the tasks in the store.
+//!
+//! The first answer counts. A later one gets an error that says who was first.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use askama::Template;
+use axum::extract::{Path, Query, State};
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Redirect, Response};
+use axum::routing::{get, post};
+use axum::{Json, Router};
+use outlast::client::Answer;
+use outlast::server::Scopes;
+use outlast::store::Snapshot;
+use outlast::task::{InputKey, InputKind, InputResponse, Scope, TaskId};
+use outlast::wire::{ErrorObject, Raw, RawRef, codes};
+use outlast_engine::store::{Filter, Status};
+use outlast_wire::object;
+use serde::Deserialize;
+use serde_json::json;
+
+use super::call_row::millis;
+use super::form_parts::{Fields, FormPart, parts};
+use super::json_text::pretty;
+use crate::access::Viewer;
+use crate::console::App;
+use crate::error::ConsoleError;
+use crate::form::{Entries, Faults, Form};
+use crate::layout::{Html, Layout, Section, render};
+use crate::page_address;
+use crate::task_row::owner_name;
+use crate::workspace::{PendingId, PendingItem, removal_text};
+
+pub(super) fn router() -> Router<App> {
+    Router::new()
+        .route("/requests", get(requests))
+        .route("/requests/{id}", post(answer))
+        .route("/requests/task/{task}/{key}", post(answer_task))
+        .route("/api/v1/requests/summary", get(summary))
+}
+
+#[derive(Template)]
+#[template(path = "requests.html")]
+struct RequestsPage {
+    layout: Layout,
+    now: u64,
+    is_sampling: bool,
+    sampling: usize,
+    elicitations: usize,
+    cards: Vec<RequestCard>,
+    left: Vec<LeftItem>,
+    can_answer: bool,
+    /// Why an answer was not sent.
+    refused: Option<String>,
+}
+
+/// The query of the page.
+#[derive(Debug, Default, Deserialize)]
+struct RequestsQuery {
+    #[serde(default)]
+    tab: String,
+}
+
+/// A request that waits.
+struct RequestCard {
+    id: String,
+    action: String,
+    server: String,
+    /// Where the request comes from.
+    origin: String,
+    task: Option<String>,
+    /// The page of the call or of the task.
+    href: Option<String>,
+    arrived_ms: u64,
+    message: String,
+    body: RequestBody,
+    faults: Vec<String>,
+}
+
+enum RequestBody {
+    Form(Vec<FormPart>),
+    /// A form whose schema only JSON can express.
+    Json(String, &'static str),
+    Url(page_address::PageAddress),
+    Sampling(SamplingView),
+    Roots(String),
+}
+
+struct SamplingView {
+    system: Option<String>,
+    messages: Vec<(String, String)>,
+    facts: Vec<(&'static str, String)>,
+    tools: Vec<(String, String)>,
+    answer: String,
+    model: String,
+    json: String,
+}
+
+/// A request that has left.
+struct LeftItem {
+    id: String,
+    server: String,
+    what: &'static str,
+    why: String,
+    at_ms: u64,
+}
+
+/// A request of a task in the store.
+struct TaskRequest {
+    task: TaskId,
+    key: InputKey,
+    owner: String,
+    server: String,
+    kind: InputKind,
+    params: Option<Raw>,
+    since_ms: u64,
+}
+
+/// What was typed, if an answer was wrong.
+struct Typed {
+    id: String,
+    entries: Entries,
+    json: Option<String>,
+    faults: Faults,
+}
+
+/// `GET /requests`.
+async fn requests(
+    State(app): State<App>,
+    viewer: Viewer,
+    Query(query): Query<RequestsQuery>,
+) -> Result<Html, ConsoleError> {
+    let page = page(&app, &viewer, &query.tab, None, None).await?;
+    render(&page)
+}
+
+async fn page(
+    app: &App,
+    viewer: &Viewer,
+    tab: &str,
+    typed: Option<Typed>,
+    refused: Option<String>,
+) -> Result<RequestsPage, ConsoleError> {
+    let workspace = app.workspace(viewer)?;
+    let pending = workspace.pending();
+    let tasks = task_requests(app, viewer).await?;
+    let of_sampling = |kind| matches!(kind, InputKind::Sample | InputKind::SampleWithTools);
+    let all = pending
+        .iter()
+        .map(|item| item.request.kind)
+        .chain(tasks.iter().map(|task| task.kind));
+    let (mut sampling, mut elicitations) = (0, 0);
+    all.for_each(|kind| {
+        if of_sampling(kind) {
+            sampling += 1
+        } else {
+            elicitations += 1
+        }
+    });
+    let is_sampling = match tab {
+        "sampling" => true,
+        "elicitations" => false,
+        // The tab with something to do.
+        _ => sampling > 0 && elicitations == 0,
+    };
+    let mut cards = Vec::new();
+    for item in &pending {
+        if of_sampling(item.request.kind) == is_sampling {
+            cards.push(card_of_item(app, item, typed.as_ref()));
+        }
+    }
+    for task in &tasks {
+        if of_sampling(task.kind) == is_sampling {
+            cards.push(card_of_task(app, task, typed.as_ref()));
+        }
+    }
+    let left = workspace.departed(MAX_LEFT).into_iter();
+    let left = left
+        .filter(|item| item.is_sampling() == is_sampling)
+        .filter_map(|item| {
+            let (removal, at) = item.left.as_ref()?;
+            Some(LeftItem {
+                id: item.id.to_string(),
+                server: item.connection.server.to_string(),
+                what: what(item.request.kind),
+                why: removal_text(removal),
+                at_ms: millis(*at),
+            })
+        });
+    Ok(RequestsPage {
+        layout: Layout::new(app, viewer, Section::Requests),
+        now: app.engine().now().0,
+        is_sampling,
+        sampling,
+        elicitations,
+        left: left.collect(),
+        cards,
+        can_answer: viewer.can(Scopes::ANSWER),
+        refused,
+    })
+}
+
+/// `GET /api/v1/requests/summary`: how many requests wait.
+async fn summary(
+    State(app): State<App>,
+    viewer: Viewer,
+) -> Result<Json<serde_json::Value>, ConsoleError> {
+    let page = page(&app, &viewer, "", None, None).await?;
+    Ok(Json(
+        json!({ "sampling": page.sampling, "elicitations": page.elicitations }),
+    ))
+}
+
+/// The open input requests of the tasks in the store that the viewer may see.
+async fn task_requests(app: &App, viewer: &Viewer) -> Result<Vec<TaskRequest>, ConsoleError> {
+    let filter = Filter {
+        owner: viewer.owner().cloned(),
+        statuses: [Status::InputRequired].into_iter().collect(),
+        ..Filter::default()
+    };
+    let page = app.engine().search(&filter, None, MAX_TASKS).await?;
+    let mut requests = Vec::new();
+    for found in page.tasks {
+        let Snapshot::Open(task) = &found else {
+            continue;
+        };
+        let open = task.outstanding().into_iter().flat_map(|open| open.iter());
+        requests.extend(open.map(|(key, request)| TaskRequest {
+            task: task.id,
+            key: key.clone(),
+            owner: owner_name(&task.owner),
+            server: found.runner().to_string(),
+            kind: request.kind,
+            params: request.params.clone(),
+            since_ms: task.updated.0,
+        }));
+    }
+    requests.reverse();
+    Ok(requests)
+}
+
+fn card_of_item(app: &App, item: &PendingItem, typed: Option<&Typed>) -> RequestCard {
+    let request = &item.request;
+    let id = item.id.to_string();
+    let origin = match (&request.hosted_task, &request.task) {
+        (Some(_), _) => "task of the server at this client".to_owned(),
+        (None, Some(_)) => "task at the server".to_owned(),
+        (None, None) => "inline".to_owned(),
+    };
+    let typed = typed.filter(|typed| typed.id == id);
+    let (body, message) = body(request.kind, request.params.as_ref(), typed, &id);
+    RequestCard {
+        action: format!("{}/requests/{id}", app.base()),
+        server: request.server.to_string(),
+        origin,
+        task: request.hosted_task.clone().or_else(|| request.task.clone()),
+        href: item
+            .call
+            .map(|call| format!("{}/calls/{}", app.base(), call.0)),
+        arrived_ms: millis(item.arrived),
+        message,
+        faults: other_faults(&body, typed),
+        body,
+        id,
+    }
+}
+
+fn card_of_task(app: &App, task: &TaskRequest, typed: Option<&Typed>) -> RequestCard {
+    let key = percent_encoding::utf8_percent_encode(
+        task.key.as_str(),
+        percent_encoding::NON_ALPHANUMERIC,
+    );
+    let id = format!("{}-{key}", task.task);
+    let typed = typed.filter(|typed| typed.id == id);
+    let (body, message) = body(task.kind, task.params.as_ref(), typed, &id);
+    RequestCard {
+        action: format!("{}/requests/task/{}/{key}", app.base(), task.task),
+        server: task.server.clone(),
+        origin: format!("task of {} in the store", task.owner),
+        task: Some(task.task.to_string()),
+        href: Some(format!("{}/tasks/{}", app.base(), task.task)),
+        arrived_ms: task.since_ms,
+        message,
+        faults: other_faults(&body, typed),
+        body,
+        id,
+    }
+}
+
+/// Messages that belong to no field of the form.
+fn other_faults(body: &RequestBody, typed: Option<&Typed>) -> Vec<String> {
+    let Some(typed) = typed else {
+        return Vec::new();
+    };
+    let is_form = matches!(body, RequestBody::Form(_));
+    let faults = typed
+        .faults
+        .iter()
+        .filter(|(pointer, _)| !is_form || pointer.is_empty());
+    faults.map(|(_, why)| why.clone()).collect()
+}
+
+/// What the person sees of a request, and its message.
+fn body(
+    kind: InputKind,
+    params: Option<&Raw>,
+    typed: Option<&Typed>,
+    id: &str,
+) -> (RequestBody, String) {
+    let empty = Raw::empty_object();
+    let params = params.unwrap_or(&empty).borrow();
+    let text = |name: &str| {
+        let found = object::find(params, &[name]).and_then(RawRef::text);
+        found.map(std::borrow::Cow::into_owned).unwrap_or_default()
+    };
+    let body = match kind {
+        InputKind::ElicitForm => {
+            let form = Form::of_schema(schema(params));
+            let entries = typed.map_or_else(|| form.defaults(), |typed| typed.entries.clone());
+            let nothing = Faults::new();
+            let faults = typed.map_or(&nothing, |typed| &typed.faults);
+            match form.json_only {
+                Some(why) => {
+                    let text = typed.and_then(|typed| typed.json.clone());
+                    RequestBody::Json(text.unwrap_or_else(|| "{}".into()), why)
+                }
+                None => RequestBody::Form(parts(form.view(&entries, faults), &format!("r{id}"))),
+            }
+        }
+        InputKind::ElicitUrl => RequestBody::Url(page_address::PageAddress::of(&text("url"))),
+        InputKind::Sample | InputKind::SampleWithTools => {
+            RequestBody::Sampling(SamplingView::of(params, typed))
+        }
+        InputKind::Roots => RequestBody::Roots(
+            typed
+                .and_then(|typed| typed.json.clone())
+                .unwrap_or_default(),
+        ),
+    };
+    (body, text("message"))
+}
+
+fn schema(params: RawRef<'_>) -> RawRef<'_> {
+    object::find(params, &["requestedSchema"]).unwrap_or(RawRef::EMPTY_OBJECT)
+}
+
+impl SamplingView {
+    fn of(params: RawRef<'_>, typed: Option<&Typed>) -> Self {
+        let text = |path: &[&str]| {
+            let found = object::find(params, path).and_then(RawRef::text);
+            found.map(std::borrow::Cow::into_owned)
+        };
+        let list = |path: &[&str]| {
+            object::find(params, path)
+                .and_then(object::elements)
+                .unwrap_or_default()
+        };
+        let messages = list(&["messages"]).into_iter().map(|message| {
+            let role = object::find(message, &["role"]).and_then(RawRef::text);
+            let content = object::find(message, &["content"]);
+            let content = content.map(content_text).unwrap_or_default();
+            (role.unwrap_or_default().into_owned(), content)
+        });
+        let mut facts = Vec::new();
+        let hints = list(&["modelPreferences", "hints"]).into_iter();
+        let hints = hints.filter_map(|hint| object::find(hint, &["name"])?.text());
+        let hints: Vec<_> = hints.map(std::borrow::Cow::into_owned).collect();
+        if !hints.is_empty() {
+            facts.push(("Model hints", hints.join(", ")));
+        }
+        for (name, path) in [
+            ("Cost", &["modelPreferences", "costPriority"][..]),
+            ("Speed", &["modelPreferences", "speedPriority"]),
+            (
+                "Intelligence",
+                &["modelPreferences", "intelligencePriority"],
+            ),
+            ("Maximum tokens", &["maxTokens"]),
+            ("Temperature", &["temperature"]),
+            ("Stop at", &["stopSequences"]),
+            ("Context", &["includeContext"]),
+            ("Tool choice", &["toolChoice"]),
+        ] {
+            if let Some(value) = object::find(params, path) {
+                facts.push((
+                    name,
+                    value
+                        .text()
+                        .map_or_else(|| value.as_str().to_owned(), Into::into),
+                ));
+            }
+        }
+        let tools = list(&["tools"]).into_iter().map(|tool| {
+            let text = |name: &str| {
+                let found = object::find(tool, &[name]).and_then(RawRef::text);
+                found.unwrap_or_default().into_owned()
+            };
+            (text("name"), text("description"))
+        });
+        let typed_text = |name: &str| {
+            let found = typed.and_then(|typed| typed.entries.text(name));
+            found.map(str::to_owned)
+        };
+        Self {
+            system: text(&["systemPrompt"]),
+            messages: messages.collect(),
+            facts,
+            tools: tools.collect(),
+            answer: typed_text("/text").unwrap_or_default(),
+            model: typed_text("/model").unwrap_or_else(|| "a person".into()),
+            json: typed
+                .and_then(|typed| typed.json.clone())
+                .unwrap_or_default(),
+        }
+    }
+}
+
+/// The content of a message: its texts, or JSON of other content.
+fn content_text(content: RawRef<'_>) -> String {
+    let blocks = object::elements(content).unwrap_or_else(|| vec![content]);
+    let blocks = blocks.into_iter().map(|block| {
+        let text = object::find(block, &["text"]).and_then(RawRef::text);
+        match text {
+            Some(text) => text.into_owned(),
+            None if block.as_str().len() > MAX_BLOCK_BYTES => {
+                let kind = object::find(block, &["type"]).and_then(RawRef::text);
+                format!(
+                    "[{}, {}]",
+                    kind.unwrap_or_default(),
+                    crate::format::bytes(block.as_str().len())
+                )
+            }
+            None => pretty(block),
+        }
+    });
+    blocks.collect::<Vec<_>>().join("\n")
+}
+
+/// `POST /requests/{id}`: answers a request of a server.
+async fn answer(
+    State(app): State<App>,
+    viewer: Viewer,
+    Path(id): Path<String>,
+    fields: Fields,
+) -> Result<Response, ConsoleError> {
+    viewer.require(Scopes::ANSWER)?;
+    let workspace = app.workspace(&viewer)?;
+    let pending: PendingId = id.parse()?;
+    let item = workspace.pending_item(pending)?;
+    let kind = item.request.kind;
+    let answer = match read_answer(kind, item.request.params.as_ref(), &fields) {
+        Ok(Given::Answer(answer)) => answer,
+        Ok(Given::Changed(entries)) => {
+            let typed = Typed {
+                id,
+                entries,
+                json: None,
+                faults: Faults::new(),
+            };
+            return changed(&app, &viewer, kind, typed, StatusCode::OK).await;
+        }
+        Err(faults) => {
+            let typed = Typed::of(id, &fields, faults);
+            return changed(&app, &viewer, kind, typed, StatusCode::UNPROCESSABLE_ENTITY).await;
+        }
+    };
+    match workspace.answer(pending, answer, Some(viewer.name().into())) {
+        Ok(()) => Ok(to_tab(&app, kind).into_response()),
+        Err(error) => refused(&app, &viewer, kind, error.to_string()).await,
+    }
+}
+
+/// `POST /requests/task/{task}/{key}`: answers a request of a task in the store, for its owner.
+async fn answer_task(
+    State(app): State<App>,
+    viewer: Viewer,
+    Path((task, key)): Path<(String, String)>,
+    fields: Fields,
+) -> Result<Response, ConsoleError> {
+    viewer.require(Scopes::ANSWER)?;
+    let not_found = || ConsoleError::not_found("there is no such task, or it is not yours");
+    let id: TaskId = task.parse().map_err(|_| not_found())?;
+    let (scope, key) = (viewer.scope(), InputKey::new(key));
+    let found = app.engine().get(&scope, id).await?;
+    let open = match &found {
+        Snapshot::Open(task) => task.outstanding().and_then(|open| open.get(&key)).cloned(),
+        Snapshot::Ended(_) => None,
+    };
+    let by: Arc<str> = viewer.name().into();
+    let Some(request) = open else {
+        let why = app.answered().who(id, &key).map_or_else(
+            || "the task no longer waits for it".to_owned(),
+            |who| format!("it was already answered by {who}"),
+        );
+        let why = format!("your answer was not sent: {why}");
+        return refused(&app, &viewer, InputKind::ElicitForm, why).await;
+    };
+    let encoded =
+        percent_encoding::utf8_percent_encode(key.as_str(), percent_encoding::NON_ALPHANUMERIC);
+    let card = format!("{id}-{encoded}");
+    let response = match read_answer(request.kind, request.params.as_ref(), &fields) {
+        Ok(Given::Answer(answer)) => response(request.kind, answer),
+        Ok(Given::Changed(entries)) => {
+            let typed = Typed {
+                id: card,
+                entries,
+                json: None,
+                faults: Faults::new(),
+            };
+            return changed(&app, &viewer, request.kind, typed, StatusCode::OK).await;
+        }
+        Err(faults) => {
+            let typed = Typed::of(card, &fields, faults);
+            return changed(
+                &app,
+                &viewer,
+                request.kind,
+                typed,
+                StatusCode::UNPROCESSABLE_ENTITY,
+            )
+            .await;
+        }
+    };
+    // The engine ignores a second answer, so the first one is recorded here.
+    if let Some(who) = app.answered().claim(id, key.clone(), by) {
+        let why = format!("your answer was not sent: it was already answered by {who}");
+        return refused(&app, &viewer, request.kind, why).await;
+    }
+    provide(&app, &scope, id, key, response).await?;
+    Ok(to_tab(&app, request.kind).into_response())
+}
+
+async fn provide(
+    app: &App,
+    scope: &Scope,
+    id: TaskId,
+    key: InputKey,
+    response: InputResponse,
+) -> Result<(), ConsoleError> {
+    let provided = BTreeMap::from([(key.clone(), response)]);
+    let provided = app.engine().provide_input(scope, id, provided).await;
+    if provided.is_err() {
+        app.answered().forget(id, &key);
+    }
+    Ok(provided?)
+}
+
+/// What a form submission means.
+enum Given {
+    Answer(Answer),
+    /// The structure of the form changed.
+    Changed(Entries),
+}
+
+/// The answer in a submitted form, or what is wrong with it.
+fn read_answer(kind: InputKind, params: Option<&Raw>, fields: &Fields) -> Result<Given, Faults> {
+    let wrong = |why: String| Err(Faults::from([(String::new(), why)]));
+    let op = fields.get("op");
+    match op {
+        "decline" => return Ok(Given::Answer(Answer::Decline)),
+        "cancel" => return Ok(Given::Answer(Answer::Cancel)),
+        _ => {}
+    }
+    let mut entries = fields.entries();
+    if let Some(list) = op.strip_prefix("add:") {
+        entries.add_item(list);
+        return Ok(Given::Changed(entries));
+    }
+    if let Some(item) = op.strip_prefix("remove:") {
+        entries.remove_item(item);
+        return Ok(Given::Changed(entries));
+    }
+    let respond = |result: &serde_json::Value| {
+        let result =
+            Raw::encode(result).map_err(|error| Faults::from([(String::new(), error.to_string())]));
+        Ok(Given::Answer(Answer::Respond(result?)))
+    };
+    match kind {
+        InputKind::ElicitForm => {
+            let empty = Raw::empty_object();
+            let form = Form::of_schema(schema(params.unwrap_or(&empty).borrow()));
+            let content = if form.json_only.is_some() {
+                match RawRef::parse(fields.get("json")) {
+                    Ok(value) if value.is_object() => {
+                        let faults = form.check(value);
+                        if !faults.is_empty() {
+                            return Err(faults);
+                        }
+                        value.to_raw()
+                    }
+                    _ => return wrong("type a JSON object".into()),
+                }
+            } else {
+                form.read(&entries)?
+            };
+            let answer = format!(r#"{{"action":"accept","content":{}}}"#, content.as_str());
+            match Raw::parse(answer) {
+                Ok(answer) => Ok(Given::Answer(Answer::Respond(answer))),
+                Err(error) => wrong(error.to_string()),
+            }
+        }
+        InputKind::ElicitUrl => respond(&json!({ "action": "accept" })),
+        InputKind::Sample | InputKind::SampleWithTools if op == "answer-json" => {
+            match RawRef::parse(fields.get("json")) {
+                Ok(value) if value.is_object() => {
+                    Ok(Given::Answer(Answer::Respond(value.to_raw())))
+                }
+                Ok(_) => wrong("the answer must be a JSON object".into()),
+                Err(error) => wrong(format!("this is not JSON: {error}")),
+            }
+        }
+        InputKind::Sample | InputKind::SampleWithTools => {
+            let text = entries.text("/text").unwrap_or_default();
+            if text.trim().is_empty() {
+                return wrong("write the answer of the model first".into());
+            }
+            respond(&json!({
+                "role": "assistant",
+                "content": { "type": "text", "text": text },
+                "model": entries.text("/model").filter(|model| !model.is_empty()).unwrap_or("a person"),
+                "stopReason": "endTurn",
+            }))
+        }
+        InputKind::Roots => {
+            let lines = fields
+                .get("json")
+                .lines()
+                .map(str::trim)
+                .filter(|line| !line.is_empty());
+            let lines: Vec<_> = lines.collect();
+            if let Some(line) = lines.iter().find(|line| !line.starts_with("file://")) {
+                return wrong(format!("{line} does not begin with file://"));
+            }
+            let roots: Vec<_> = lines.into_iter().map(|uri| json!({ "uri": uri })).collect();
+            respond(&json!({ "roots": roots }))
+        }
+    }
+}
+
+/// The response to a task in the store.
+fn response(kind: InputKind, answer: Answer) -> InputResponse {
+    match answer {
+        Answer::Respond(result) => InputResponse::Result(result),
+        Answer::Reject(error) => InputResponse::Error(error),
+        Answer::Decline => outlast::client::decline(kind),
+        Answer::Cancel => outlast::client::dismiss(kind),
+        _ => {
+            InputResponse::Error(ErrorObject::new(codes::INTERNAL_ERROR, "unknown answer").to_raw())
+        }
+    }
+}
+
+impl Typed {
+    fn of(id: String, fields: &Fields, faults: Faults) -> Self {
+        Self {
+            id,
+            entries: fields.entries(),
+            json: Some(fields.get("json").to_owned()),
+            faults,
+        }
+    }
+}
+
+/// The page again, with what was typed.
+async fn changed(
+    app: &App,
+    viewer: &Viewer,
+    kind: InputKind,
+    typed: Typed,
+    status: StatusCode,
+) -> Result<Response, ConsoleError> {
+    let page = page(app, viewer, tab(kind), Some(typed), None).await?;
+    Ok((status, render(&page)?).into_response())
+}
+
+/// The page again, with the reason why the answer was not sent.
+async fn refused(
+    app: &App,
+    viewer: &Viewer,
+    kind: InputKind,
+    why: String,
+) -> Result<Response, ConsoleError> {
+    let page = page(app, viewer, tab(kind), None, Some(why)).await?;
+    Ok((StatusCode::CONFLICT, render(&page)?).into_response())
+}
+
+fn to_tab(app: &App, kind: InputKind) -> Redirect {
+    Redirect::to(&format!("{}/requests?tab={}", app.base(), tab(kind)))
+}
+
+fn tab(kind: InputKind) -> &'static str {
+    match kind {
+        InputKind::Sample | InputKind::SampleWithTools => "sampling",
+        InputKind::ElicitForm | InputKind::ElicitUrl | InputKind::Roots => "elicitations",
+    }
+}
+
+fn what(kind: InputKind) -> &'static str {
+    match kind {
+        InputKind::Sample | InputKind::SampleWithTools => "Sampling",
+        InputKind::ElicitForm => "Form",
+        InputKind::ElicitUrl => "Page",
+        InputKind::Roots => "Roots",
+    }
+}
+
+/// How many requests that have left are shown.
+const MAX_LEFT: usize = 12;
+
+/// How many waiting tasks of the store are shown.
+const MAX_TASKS: usize = 100;
+
+/// Content that is larger is named, not shown.
+const MAX_BLOCK_BYTES: usize = 4_096;
