@@ -55,9 +55,15 @@ pub(super) fn check_log(path: &Path, durability: Durability) -> Result<Log, Open
                 || found.commits.saturating_add(1) < first.commits
                 || found.commits > last.commits)
         {
-            let what = "it is the log of another file, or of a later or earlier state of this one";
-            return Err(refused(what));
+            return Err(refused(OTHER_LOG));
         }
+    }
+    // `VACUUM INTO` increases the schema cookie of the copy, whose pages have other numbers than
+    // those of the original. A log has no older cookie than the file to which it belongs.
+    if let Some(cookie) = scan.schema_cookie
+        && header_of(path).map_err(OpenError::io(path))?.schema_cookie() > Some(cookie)
+    {
+        return Err(refused(OTHER_LOG));
     }
     Ok(match scan.commits {
         0 => Log::Empty,
@@ -68,15 +74,8 @@ pub(super) fn check_log(path: &Path, durability: Durability) -> Result<Log, Open
 /// Refuses a file that ends before the last page that its header counts. Not applicable with a log,
 /// which may contain the rest.
 pub(super) fn check_length(path: &Path) -> Result<(), OpenError> {
-    let read = || -> io::Result<(Vec<u8>, u64)> {
-        let file = File::open(path)?;
-        let length = file.metadata()?.len();
-        let mut header = Vec::new();
-        file.take(100).read_to_end(&mut header)?;
-        Ok((header, length))
-    };
-    let (header, length) = read().map_err(OpenError::io(path))?;
-    if header.len() < 100 {
+    let Header(header, length) = header_of(path).map_err(OpenError::io(path))?;
+    if header.len() < HEADER_BYTES {
         return Err(OpenError::corrupt(path, "it ends within its header"));
     }
     let page_bytes = match number(&header, 14) & 0xffff {
@@ -91,6 +90,24 @@ pub(super) fn check_length(path: &Path) -> Result<(), OpenError> {
         return Err(OpenError::corrupt(path, what));
     }
     Ok(())
+}
+
+/// The header of a file, as far as it exists, and the length of the file.
+struct Header(Vec<u8>, u64);
+
+impl Header {
+    /// The number that SQLite changes with the schema, and with each `VACUUM`.
+    fn schema_cookie(&self) -> Option<u32> {
+        (self.0.len() == HEADER_BYTES).then(|| number(&self.0, SCHEMA_COOKIE_AT))
+    }
+}
+
+fn header_of(path: &Path) -> io::Result<Header> {
+    let file = File::open(path)?;
+    let length = file.metadata()?.len();
+    let mut header = Vec::with_capacity(HEADER_BYTES);
+    file.take(HEADER_BYTES as u64).read_to_end(&mut header)?;
+    Ok(Header(header, length))
 }
 
 /// Returns the first problem that SQLite finds in the structure of the file.
@@ -127,6 +144,8 @@ struct LogScan {
     commits_after_damage: u64,
     /// The first and the last mark in complete transactions.
     marks: Option<(Mark, Mark)>,
+    /// The schema cookie in the last first page of complete transactions.
+    schema_cookie: Option<u32>,
 }
 
 impl LogScan {
@@ -157,8 +176,8 @@ impl LogScan {
         };
         let mut frame = vec![0; FRAME_HEADER_BYTES + page_bytes as usize];
         let mut damaged = false;
-        // The mark of a transaction is valid once its last frame is read.
-        let mut pending = None;
+        // What a transaction contains is valid once its last frame is read.
+        let (mut pending, mut pending_cookie) = (None, None);
         while filled(&mut log, &mut frame)? {
             let (head, page) = frame.split_at(FRAME_HEADER_BYTES);
             let ends_transaction = number(head, 4) != 0;
@@ -174,11 +193,14 @@ impl LogScan {
                 }
                 continue;
             }
-            if number(head, 0) == schema::MARK_PAGE {
-                pending = Mark::find(page);
+            match number(head, 0) {
+                schema::MARK_PAGE => pending = Mark::find(page),
+                1 => pending_cookie = Some(number(page, SCHEMA_COOKIE_AT)),
+                _ => {}
             }
             if ends_transaction {
                 scan.commits += 1;
+                scan.schema_cookie = pending_cookie.take().or(scan.schema_cookie);
                 if let Some(mark) = pending.take() {
                     let first = scan.marks.map_or(mark, |(first, _)| first);
                     scan.marks = Some((first, mark));
@@ -227,6 +249,14 @@ fn filled(from: &mut impl Read, bytes: &mut [u8]) -> io::Result<bool> {
         Err(error) => Err(error),
     }
 }
+
+const OTHER_LOG: &str = "it is the log of another file, or of a later or earlier state of this one";
+
+/// The length of the header of an SQLite file.
+const HEADER_BYTES: usize = 100;
+
+/// Where the schema cookie is in the header.
+const SCHEMA_COOKIE_AT: usize = 40;
 
 const MAGIC: u32 = 0x377f_0682;
 

@@ -181,6 +181,55 @@ async fn the_log_of_the_original_is_not_applied_to_a_copy() {
 }
 
 #[tokio::test]
+async fn the_log_of_the_original_is_not_applied_to_a_vacuumed_copy() {
+    // With and without free pages, which `VACUUM` removes: without them a check of the structure
+    // finds nothing.
+    for removed in [0, 150] {
+        let folder = StoreFolder::new();
+        let store = folder.open().await;
+        for (n, task) in fixtures::stored_all(&store, 0..200).await.iter().enumerate() {
+            if n < removed {
+                fixtures::removed(&store, task).await;
+            }
+        }
+        let sql = format!("VACUUM INTO '{}'", folder.file("copy.db").display());
+        let reader = rusqlite::Connection::open(folder.path()).unwrap();
+        reader.execute_batch(&sql).unwrap();
+        fixtures::stored_all(&store, 200..260).await;
+        let crashed = folder.copy();
+        drop((store, reader));
+        fs::rename(crashed.file("copy.db"), crashed.path()).unwrap();
+        fs::remove_file(crashed.file("tasks.db.lock")).unwrap();
+        let refused = crashed.refusal().await.to_string();
+        assert!(refused.contains("log of another file"), "{refused}");
+        // Without the log the copy is a store.
+        fs::remove_file(crashed.file("tasks.db-wal")).unwrap();
+        let copy = crashed.open().await;
+        assert!(
+            fixtures::snapshot(&copy, fixtures::id(199)).await.is_some(),
+            "199 is lost"
+        );
+    }
+}
+
+#[tokio::test]
+async fn the_log_of_a_store_vacuumed_in_place_is_applied() {
+    let folder = StoreFolder::new();
+    let store = folder.open().await;
+    fixtures::stored_all(&store, 0..200).await;
+    let other = rusqlite::Connection::open(folder.path()).unwrap();
+    for checkpoint in ["", "PRAGMA wal_checkpoint(PASSIVE)"] {
+        other.execute_batch("VACUUM").unwrap();
+        other.execute_batch(checkpoint).unwrap();
+        fixtures::stored(&store, fixtures::task(1_000 + checkpoint.len() as u64)).await;
+        let crashed = folder.copy();
+        let copy = crashed.open().await;
+        let listed = fixtures::listed(&copy, &fixtures::ada(), 999).await;
+        assert_eq!(listed.len(), 201 + usize::from(!checkpoint.is_empty()));
+    }
+}
+
+#[tokio::test]
 async fn a_damaged_store_gives_no_backup() {
     let folder = StoreFolder::new();
     let store = folder.open().await;
