@@ -16,7 +16,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::audit::AuditedRequest;
 use super::filters::{self, FilteredRequest, RequestError, TaskInfo, TaskList, ToolList};
-use super::{HttpParts, ModernRequest, ResponseStream, Scopes, Session, check_request, denied};
+use super::legacy::LegacyRequest;
+use super::{HttpParts, ModernRequest, Scopes, check_request, denied};
 
 /// Wraps every message of a client. A filter implements the methods that it needs; the others pass
 /// the message on.
@@ -178,8 +179,8 @@ pub struct Next<'a> {
 /// The end of the chain.
 #[derive(Clone, Copy)]
 pub(super) enum RequestHandler<'a> {
-    /// A legacy session, and the stream of the response.
-    Legacy(&'a Arc<Session>, &'a ResponseStream),
+    /// A request of a legacy session.
+    Legacy(LegacyRequest<'a>),
     /// A modern request, and its cancellation.
     Modern(&'a ModernRequest, &'a CancellationToken),
 }
@@ -193,8 +194,8 @@ impl RequestContext<'_> {
     /// It is dropped if the client takes no stream.
     pub async fn notify(&self, method: &str, params: &Raw) {
         match self.0 {
-            RequestHandler::Legacy(_, stream) => {
-                stream.send(write::notification(method, Some(params.borrow())));
+            RequestHandler::Legacy(legacy) => {
+                legacy.stream.send(write::notification(method, Some(params.borrow())));
             }
             RequestHandler::Modern(request, _) => {
                 request.notifications.notify(method, params).await;
@@ -215,7 +216,7 @@ impl RequestContext<'_> {
 
     fn token(&self) -> &CancellationToken {
         match self.0 {
-            RequestHandler::Legacy(_, stream) => stream.cancelled(),
+            RequestHandler::Legacy(legacy) => legacy.stream.cancelled(),
             RequestHandler::Modern(_, cancelled) => cancelled,
         }
     }
@@ -260,9 +261,7 @@ impl<'a> Next<'a> {
                 let checked = check_request(request.scopes, &request.method, params);
                 let reply = match (checked, self.handler) {
                     (Err(missing), _) => Reply::from(denied(missing)),
-                    (Ok(()), RequestHandler::Legacy(session, stream)) => {
-                        session.dispatch(request, stream).await
-                    }
+                    (Ok(()), RequestHandler::Legacy(legacy)) => legacy.dispatch(request).await,
                     (Ok(()), RequestHandler::Modern(modern, _)) => modern.handle(request).await,
                 };
                 audited.record(&reply);

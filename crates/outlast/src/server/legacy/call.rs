@@ -9,18 +9,18 @@ use outlast_wire::envelope::Id;
 use outlast_wire::v1::{TaskSupport, ToolCall};
 use outlast_wire::{Raw, codes, meta, v1};
 
+use super::LegacyRequest;
 use super::deliver::{LegacyChannel, outcome_reply};
 use crate::engine_errors::to_wire;
 use crate::server::delivery::tickets::TicketTool;
-use crate::server::{ClientHandle, IncomingRequest, Reply, RequestParts, ResponseStream, Session};
+use crate::server::{ClientHandle, IncomingRequest, Reply, RequestParts, Session};
 
-impl Session {
+impl LegacyRequest<'_> {
     pub(super) async fn call_tool(
-        self: &Arc<Self>,
+        self,
         client: &Arc<ClientHandle>,
         request: IncomingRequest,
         tasks: bool,
-        stream: &ResponseStream,
     ) -> Reply {
         let Some(params) = &request.params else {
             return Reply::from(codes::invalid_params("`name` must be a string"));
@@ -36,12 +36,12 @@ impl Session {
         if let Some(policy) = policy.filter(|policy| policy.tickets)
             && let Some(tool) = TicketTool::named(name)
         {
-            let channel = LegacyChannel::new(self, stream, tool_call.progress_token());
+            let channel = LegacyChannel::new(self, tool_call.progress_token());
             return self
                 .call_ticket_tool(tool, params.borrow(), policy, channel)
                 .await;
         }
-        let prepared = match self.server.prepare(client, name).await {
+        let prepared = match self.session.server.prepare(client, name).await {
             Ok(Some(prepared)) => prepared,
             Ok(None) => {
                 return Reply::from(codes::invalid_params(format!("unknown tool: {name}")));
@@ -77,18 +77,18 @@ impl Session {
         call.origin.retry = prepared.retry;
         match task {
             Some(task) => {
-                self.mark_task_use();
+                self.session.mark_task_use();
                 call.ttl_ms = task.ttl_ms.or(prepared.ttl);
                 let Some(reservation) = prepared.reservation.filter(|_| prepared.prestarts) else {
-                    return self.create(call, prepared.immediate.as_deref()).await;
+                    return create(self.session, call, prepared.immediate.as_deref()).await;
                 };
-                let session = self.clone();
+                let session = self.session.clone();
                 // BR-CREATE-10: the task is created even if the client disconnects meanwhile.
                 let created = tokio::spawn(async move {
                     match session.server.prestart(&reservation, &mut call).await {
                         Ok(immediate) => {
                             let immediate = immediate.or(prepared.immediate);
-                            session.create(call, immediate.as_deref()).await
+                            create(&session, call, immediate.as_deref()).await
                         }
                         // BD-1: no task is stored for a call that the upstream rejects.
                         Err(refused) => outcome_reply(refused),
@@ -107,7 +107,7 @@ impl Session {
                     call.ttl_ms = prepared.ttl;
                 }
                 let policy = policy.map(|policy| (policy, prepared.task_policy));
-                let channel = LegacyChannel::new(self, stream, token);
+                let channel = LegacyChannel::new(self, token);
                 self.run(call, policy, channel).await
             }
         }
@@ -115,11 +115,10 @@ impl Session {
 
     /// Runs a request that is not a tool call like a plain call.
     pub(super) async fn run_request(
-        self: &Arc<Self>,
+        self,
         client: &Arc<ClientHandle>,
         runner: Arc<str>,
         request: IncomingRequest,
-        stream: &ResponseStream,
     ) -> Reply {
         let params = request.params.as_ref().map(Raw::borrow);
         let token = params.and_then(meta::progress_token);
@@ -129,13 +128,13 @@ impl Session {
             reservation: None,
         };
         let call = self.new_call(parts, request, runner, token.as_ref());
-        let channel = LegacyChannel::new(self, stream, token);
+        let channel = LegacyChannel::new(self, token);
         self.run(call, None, channel).await
     }
 
     /// The engine's call for a request with this progress token.
     fn new_call(
-        &self,
+        self,
         parts: RequestParts,
         request: IncomingRequest,
         runner: Arc<str>,
@@ -145,22 +144,23 @@ impl Session {
         let mut origin = Origin::new(method, runner, parts.client.accepts());
         origin.params = params;
         origin.progress_token = token.map(Id::to_raw);
-        let mut call = NewCall::new(self.owner.clone(), origin);
+        let mut call = NewCall::new(self.session.owner.clone(), origin);
         call.local_data = Some(Arc::new(parts));
         call
     }
+}
 
-    /// Stores the task before the reply, so that the handle is valid when the client gets it
-    /// (V1-CREATE-12).
-    async fn create(self: &Arc<Self>, call: NewCall, immediate: Option<&str>) -> Reply {
-        let follower = self.server.follower(self);
-        match self.server.engine.create_followed(call, follower).await {
-            Ok(created) => {
-                let task = created.task();
-                Reply::Result(create_result(task, immediate))
-            }
-            Err(error) => Reply::from(to_wire(&error)),
+/// Stores the task before the reply, so that the handle is valid when the client gets it
+/// (V1-CREATE-12).
+async fn create(session: &Arc<Session>, call: NewCall, immediate: Option<&str>) -> Reply {
+    let server = &session.server;
+    let follower = server.follower(session);
+    match server.engine.create_followed(call, follower).await {
+        Ok(created) => {
+            let task = created.task();
+            Reply::Result(create_result(task, immediate))
         }
+        Err(error) => Reply::from(to_wire(&error)),
     }
 }
 

@@ -13,18 +13,18 @@ use outlast_wire::log::Log;
 use outlast_wire::{Raw, RawRef, codes, notice};
 use tokio_util::sync::CancellationToken;
 
+use super::LegacyRequest;
 use crate::engine_errors::to_wire;
 use crate::server::delivery::tickets::{self, TicketTool, TicketToolArguments};
 use crate::server::delivery::{
     self, CallKey, CallSource, DeliveryOutcome, DeliveryPlan, InputDelivery,
 };
 use crate::server::session::{InputResponseReceiver, input_request_id, progress_params};
-use crate::server::{ClientHandle, Reply, ResponseStream, Session, TaskPolicy, WaitPolicy};
+use crate::server::{ClientHandle, Reply, Session, TaskPolicy, WaitPolicy};
 
 /// Delivers to a caller that waits for the response of a legacy request.
 pub(super) struct LegacyChannel<'a> {
-    session: &'a Arc<Session>,
-    stream: &'a ResponseStream,
+    request: LegacyRequest<'a>,
     /// The progress token of the request.
     token: Option<Id>,
     /// Input requests that were sent.
@@ -37,11 +37,11 @@ pub(super) struct LegacyChannel<'a> {
     promoted: Option<CancelTaskOnDrop>,
 }
 
-impl Session {
+impl LegacyRequest<'_> {
     /// How long the client waits for its calls; `None` if the backend has no policy.
-    pub(super) fn wait_policy(&self, client: &ClientHandle) -> Option<WaitPolicy> {
-        let policy = self.server.backend.wait_policy(client)?;
-        Some(if self.uses_tasks(client) {
+    pub(super) fn wait_policy(self, client: &ClientHandle) -> Option<WaitPolicy> {
+        let policy = self.session.server.backend.wait_policy(client)?;
+        Some(if self.session.uses_tasks(client) {
             WaitPolicy::UNLIMITED
         } else {
             policy
@@ -51,12 +51,12 @@ impl Session {
     /// Runs a call whose caller waits for the outcome. With a `policy`, the call may become a task
     /// meanwhile.
     pub(super) async fn run(
-        self: &Arc<Self>,
+        self,
         call: NewCall,
         policy: Option<(WaitPolicy, TaskPolicy)>,
         mut channel: LegacyChannel<'_>,
     ) -> Reply {
-        let engine = &self.server.engine;
+        let engine = &self.session.server.engine;
         let input = InputDelivery::Nested;
         let mut plan = DeliveryPlan::inline(input);
         if let Some((wait_policy, task_policy)) = policy {
@@ -66,14 +66,15 @@ impl Session {
             };
             plan = DeliveryPlan::waiting(wait_policy.limits(channel.token.is_some()), input)
                 .promoted_after(grace);
-            channel.key = CallKey::new(&self.owner, &call.origin);
+            channel.key = CallKey::new(&self.session.owner, &call.origin);
         }
         if let Some(task) = self.pending_task(channel.key.as_ref()).await {
             return self.wait_for(task, plan, channel).await;
         }
         match engine.start(call) {
             Ok(running) => {
-                channel.responses = Some(self.call_input_responses.register(running.id()));
+                let responses = &self.session.call_input_responses;
+                channel.responses = Some(responses.register(running.id()));
                 self.deliver_by(CallSource::call(running), plan, channel)
                     .await
             }
@@ -82,12 +83,13 @@ impl Session {
     }
 
     /// The running task of an equal call, whose caller has repeated it.
-    async fn pending_task(&self, key: Option<&CallKey>) -> Option<TaskId> {
-        let task = self.server.pending_calls.find(key?)?;
-        match self.server.engine.get(&self.scope(), task).await {
+    async fn pending_task(self, key: Option<&CallKey>) -> Option<TaskId> {
+        let server = &self.session.server;
+        let task = server.pending_calls.find(key?)?;
+        match server.engine.get(&self.session.scope(), task).await {
             Ok(Snapshot::Open(_)) => Some(task),
             _ => {
-                self.server.pending_calls.remove(key?, task);
+                server.pending_calls.remove(key?, task);
                 None
             }
         }
@@ -95,38 +97,40 @@ impl Session {
 
     /// Waits for a task.
     async fn wait_for(
-        self: &Arc<Self>,
+        self,
         task: TaskId,
         plan: DeliveryPlan,
         channel: LegacyChannel<'_>,
     ) -> Reply {
-        match CallSource::task(&self.server.engine, &self.scope(), task).await {
+        let engine = &self.session.server.engine;
+        match CallSource::task(engine, &self.session.scope(), task).await {
             Ok(source) => self.deliver_by(source, plan, channel).await,
             Err(error) => Reply::from(to_wire(&error)),
         }
     }
 
     async fn deliver_by(
-        self: &Arc<Self>,
+        self,
         source: CallSource,
         plan: DeliveryPlan,
         mut channel: LegacyChannel<'_>,
     ) -> Reply {
-        let (engine, scope) = (&self.server.engine, self.scope());
-        match delivery::follow(engine, &scope, source, plan, &mut channel).await {
+        let (session, scope) = (self.session, self.session.scope());
+        let server = &session.server;
+        match delivery::follow(&server.engine, &scope, source, plan, &mut channel).await {
             DeliveryOutcome::Outcome(outcome) => outcome_reply(outcome),
             DeliveryOutcome::TaskEnded(task, settled) => {
-                self.server.drop_follower(task, &Arc::downgrade(self));
+                server.drop_follower(task, &Arc::downgrade(session));
                 if let (Some(key), Some(_)) = (&channel.key, &channel.promoted) {
-                    self.server.pending_calls.remove(key, task);
+                    server.pending_calls.remove(key, task);
                 }
                 tickets::outcome_reply(task, settled)
             }
             DeliveryOutcome::Ticket(task) => {
-                self.server.drop_follower(task, &Arc::downgrade(self));
+                server.drop_follower(task, &Arc::downgrade(session));
                 // From here on its input requests are delivered like those of any task.
-                self.server.follow(self, task);
-                self.server.ticket(&scope, task).await
+                server.follow(session, task);
+                server.ticket(&scope, task).await
             }
             DeliveryOutcome::Refused(error) => Reply::from(error),
             // A legacy caller gets neither a handle nor input requests as the response.
@@ -139,7 +143,7 @@ impl Session {
 
     /// Replies to a call of a ticket tool.
     pub(super) async fn call_ticket_tool(
-        self: &Arc<Self>,
+        self,
         tool: TicketTool,
         params: RawRef<'_>,
         policy: WaitPolicy,
@@ -149,20 +153,21 @@ impl Session {
             Ok(arguments) => arguments,
             Err(error) => return Reply::from(error),
         };
+        let (server, scope) = (&self.session.server, self.session.scope());
         if tool == TicketTool::Status {
-            return self.server.task_status(&self.scope(), arguments.task).await;
+            return server.task_status(&scope, arguments.task).await;
         }
         let task = match arguments.required_task() {
             Ok(task) => task,
             Err(error) => return Reply::from(error),
         };
         match tool {
-            TicketTool::Cancel => self.server.cancel_by_ticket(&self.scope(), task).await,
+            TicketTool::Cancel => server.cancel_by_ticket(&scope, task).await,
             _ => {
                 let (limit, heartbeat) = policy.limits(channel.token.is_some());
                 let limit: Option<Duration> = arguments.limit.into_iter().chain(limit).min();
                 // The input requests go to this caller, not to the session that followed the task.
-                self.server.drop_follower(task, &Arc::downgrade(self));
+                server.drop_follower(task, &Arc::downgrade(self.session));
                 let plan = DeliveryPlan::waiting((limit, heartbeat), InputDelivery::Nested);
                 self.wait_for(task, plan, channel).await
             }
@@ -171,15 +176,10 @@ impl Session {
 }
 
 impl<'a> LegacyChannel<'a> {
-    /// The channel to the caller that reads `stream`, with its progress token.
-    pub(super) fn new(
-        session: &'a Arc<Session>,
-        stream: &'a ResponseStream,
-        token: Option<Id>,
-    ) -> Self {
+    /// The channel to the caller of `request`, with its progress token.
+    pub(super) fn new(request: LegacyRequest<'a>, token: Option<Id>) -> Self {
         Self {
-            session,
-            stream,
+            request,
             token,
             sent_requests: BTreeSet::new(),
             responses: None,
@@ -194,13 +194,13 @@ impl delivery::DeliveryChannel for LegacyChannel<'_> {
         let params = self.token.as_ref();
         if let Some(params) = params.and_then(|token| progress_params(token, progress, None)) {
             let line = write::notification(notice::PROGRESS, Some(params.borrow()));
-            self.stream.send(line);
+            self.request.stream.send(line);
         }
     }
 
     async fn send_log(&mut self, log: &Log) {
-        if let Some(line) = self.session.log_line(log, None) {
-            self.stream.send(line);
+        if let Some(line) = self.request.session.log_line(log, None) {
+            self.request.stream.send(line);
         }
     }
 
@@ -209,7 +209,7 @@ impl delivery::DeliveryChannel for LegacyChannel<'_> {
             if self.sent_requests.insert(ask.key.to_owned()) {
                 let params = ask.params.map(Raw::borrow);
                 let line = write::request(&input_request_id(call, ask.key), ask.method, params);
-                self.stream.send(line);
+                self.request.stream.send(line);
             }
         }
         !self.sent_requests.is_empty()
@@ -225,19 +225,20 @@ impl delivery::DeliveryChannel for LegacyChannel<'_> {
     }
 
     fn is_live(&self) -> bool {
-        self.stream.is_live()
+        self.request.stream.is_live()
     }
 
     fn on_promoted(&mut self, task: &Committed<Task>) -> BTreeMap<InputKey, InputResponse> {
+        let LegacyRequest { session, stream } = self.request;
         // Its input requests are sent to no other session.
-        self.session.server.claim_follower(task.id, self.session);
+        session.server.claim_follower(task.id, session);
         if let Some(key) = &self.key {
-            self.session.server.pending_calls.add(key.clone(), task.id);
+            session.server.pending_calls.add(key.clone(), task.id);
         }
         self.promoted = Some(CancelTaskOnDrop {
-            session: self.session.clone(),
+            session: session.clone(),
             task: task.id,
-            cancelled: self.stream.cancelled().clone(),
+            cancelled: stream.cancelled().clone(),
         });
         self.responses
             .take()

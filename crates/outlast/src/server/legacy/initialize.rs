@@ -1,28 +1,27 @@
 //! `initialize`: negotiates the version and exchanges capabilities.
 
-use std::sync::Arc;
-
 use outlast_wire::envelope::ErrorObject;
 use outlast_wire::v1::ServerTasks;
 use outlast_wire::{Raw, RawRef, codes, v1};
 
-use crate::server::{BackendDescription, ClientInfo, Reply, Session};
+use super::LegacyRequest;
+use crate::server::{BackendDescription, ClientInfo, Reply};
 
-impl Session {
-    pub(super) async fn initialize(self: &Arc<Self>, params: Option<RawRef<'_>>) -> Reply {
+impl LegacyRequest<'_> {
+    pub(super) async fn initialize(self, params: Option<RawRef<'_>>) -> Reply {
         match self.negotiate(params).await {
             Ok(result) => Reply::Result(result),
             Err(error) => Reply::from(error),
         }
     }
 
-    async fn negotiate(self: &Arc<Self>, params: Option<RawRef<'_>>) -> Result<Raw, ErrorObject> {
+    async fn negotiate(self, params: Option<RawRef<'_>>) -> Result<Raw, ErrorObject> {
         let already_initialized = || codes::invalid_request("the session is already initialized");
-        if self.client().is_some() {
+        if self.session.client().is_some() {
             return Err(already_initialized());
         }
-        let client = self.client_handle(ClientInfo::negotiate(params)?);
-        let description = self.server.describe(&client).await?;
+        let client = self.session.client_handle(ClientInfo::negotiate(params)?);
+        let description = self.session.server.describe(&client).await?;
         let capabilities =
             match declared_tasks(&description).filter(|_| client.client_info().has_tasks()) {
                 Some(tasks) => tasks
@@ -36,7 +35,7 @@ impl Session {
             description.info.borrow(),
             description.instructions.as_deref(),
         );
-        if self.set_client(client, Some(description)) {
+        if self.session.set_client(client, Some(description)) {
             Ok(result)
         } else {
             Err(already_initialized())

@@ -1,4 +1,5 @@
-//! The server side for MCP up to 2025-11-25. Each larger method has its own file.
+//! The server side for MCP up to 2025-11-25: [`LegacyRequest`] answers one request of a session. Each
+//! larger method has its own file.
 
 mod call;
 mod deliver;
@@ -23,6 +24,13 @@ use super::{
     ResponseStream, Scopes, Session, StreamId, audit,
 };
 use initialize::{ALL_TASK_METHODS, declared_tasks};
+
+/// A request of a session that is being handled: the session, and the stream of the response.
+#[derive(Clone, Copy)]
+pub(in crate::server) struct LegacyRequest<'a> {
+    pub(in crate::server) session: &'a Arc<Session>,
+    pub(in crate::server) stream: &'a ResponseStream,
+}
 
 impl Session {
     /// Handles one request over HTTP. Its response gets a separate stream if it needs one.
@@ -84,7 +92,10 @@ impl Session {
         };
         Box::pin(async move {
             let _guard = guard;
-            let handler = RequestHandler::Legacy(&session, &stream);
+            let handler = RequestHandler::Legacy(LegacyRequest {
+                session: &session,
+                stream: &stream,
+            });
             let next = Next::new(&session.server.middleware, handler);
             tokio::select! {
                 biased;
@@ -92,113 +103,6 @@ impl Session {
                 () = cancelled.cancelled() => Reply::Nothing,
             }
         })
-    }
-
-    /// Replies to a request that has passed all middleware.
-    pub(in crate::server) async fn dispatch(
-        self: &Arc<Self>,
-        request: IncomingRequest,
-        stream: &ResponseStream,
-    ) -> Reply {
-        let method = request.method.as_str();
-        let params = request.params.as_ref().map(Raw::borrow);
-        match method {
-            method::PING => return Reply::Result(Raw::empty_object()),
-            v1::method::INITIALIZE => return self.initialize(params).await,
-            _ => {}
-        }
-        let Some(client) = self.client() else {
-            return Reply::from(codes::invalid_request(
-                "the first request of a session must be `initialize`",
-            ));
-        };
-        if method.starts_with("tasks/") {
-            // No backend method has this prefix.
-            return match self.offered_tasks(client) {
-                Some(tasks) => self.handle_task_method(tasks, method, params, stream).await,
-                None => Reply::from(codes::method_not_found(method)),
-            };
-        }
-        let tasks = match self.description().await {
-            Ok(description) => {
-                client.client_info().has_tasks() && declared_tasks(description).is_some()
-            }
-            Err(error) => return Reply::from(error),
-        };
-        match method {
-            tool::LIST => {
-                let params = request.params.as_ref();
-                self.list_tools(client, tasks, params).await
-            }
-            tool::CALL => self.call_tool(client, request, tasks, stream).await,
-            log::SET_LEVEL => self.set_log_level(client, request, stream).await,
-            method::RESOURCES_SUBSCRIBE | method::RESOURCES_UNSUBSCRIBE => {
-                self.subscribe_to(client, request, stream).await
-            }
-            _ => self.forward(client, request, stream).await,
-        }
-    }
-
-    /// The task methods that the client may use (V1-CAP-13). Tasks are stored here, so this does
-    /// not wait for a backend that has not described itself yet.
-    fn offered_tasks(&self, client: &ClientHandle) -> Option<ServerTasks> {
-        if !client.client_info().has_tasks() {
-            return None;
-        }
-        match self.known_description() {
-            Some(description) => declared_tasks(description),
-            None => match self.server.has_tasks(client) {
-                Some(false) => None,
-                Some(true) | None => Some(ALL_TASK_METHODS),
-            },
-        }
-    }
-
-    async fn handle_task_method(
-        self: &Arc<Self>,
-        tasks: ServerTasks,
-        method: &str,
-        params: Option<RawRef<'_>>,
-        stream: &ResponseStream,
-    ) -> Reply {
-        match method {
-            v1::method::GET => self.get_task(params).await,
-            v1::method::RESULT => self.task_result(params, stream).await,
-            v1::method::LIST if tasks.list => self.list_tasks(params).await,
-            v1::method::CANCEL => self.cancel_task(params).await,
-            _ => Reply::from(codes::method_not_found(method)),
-        }
-    }
-
-    /// Forwards a request to the backend, or to the engine if the backend names a runner for it.
-    async fn forward(
-        self: &Arc<Self>,
-        client: &Arc<ClientHandle>,
-        request: IncomingRequest,
-        stream: &ResponseStream,
-    ) -> Reply {
-        match self.server.backend.runner_for(&request.method) {
-            Some(runner) => self.run_request(client, runner, request, stream).await,
-            None => self.server.backend.request(client, request).await,
-        }
-    }
-
-    async fn set_log_level(
-        self: &Arc<Self>,
-        client: &Arc<ClientHandle>,
-        request: IncomingRequest,
-        stream: &ResponseStream,
-    ) -> Reply {
-        let level = match Level::requested(request.params.as_ref().map(Raw::borrow)) {
-            Ok(level) => level,
-            Err(error) => return Reply::from(error),
-        };
-        let reply = match self.server.backend.runner_for(&request.method) {
-            Some(_) => self.forward(client, request, stream).await,
-            None => Reply::Result(Raw::empty_object()),
-        };
-        self.apply_if_granted(PreferenceChange::Level(level), reply)
-            .await
     }
 
     fn handle_notification(self: &Arc<Self>, method: &str, params: Option<RawRef<'_>>) {
@@ -249,6 +153,131 @@ impl Session {
         {
             tracing::info!(%task, %error, "could not apply an input response");
         }
+    }
+
+    /// Sends a request of the client to the backend again, after a restart.
+    pub(in crate::server) async fn replay_request(self: &Arc<Self>, method: &str, params: Raw) {
+        let Some(client) = self.client() else {
+            return;
+        };
+        if method == log::SET_LEVEL && self.server.backend.runner_for(method).is_none() {
+            // The backend does not handle the request. The session has the level from its record
+            // and applies it itself.
+            return;
+        }
+        let request = IncomingRequest {
+            method: method.to_owned(),
+            params: Some(params),
+            owner: self.owner.clone(),
+            scopes: Scopes::ALL,
+            http: None,
+        };
+        // The client had its response before the restart.
+        let replayed = LegacyRequest {
+            session: self,
+            stream: &ResponseStream::abandoned(self.clone()),
+        };
+        if let Reply::Error(_) = replayed.forward(client, request).await {
+            tracing::warn!(
+                method,
+                "could not restore a session preference after a restart"
+            );
+        }
+    }
+}
+
+impl LegacyRequest<'_> {
+    /// Replies to a request that has passed all middleware.
+    pub(in crate::server) async fn dispatch(self, request: IncomingRequest) -> Reply {
+        let method = request.method.as_str();
+        let params = request.params.as_ref().map(Raw::borrow);
+        match method {
+            method::PING => return Reply::Result(Raw::empty_object()),
+            v1::method::INITIALIZE => return self.initialize(params).await,
+            _ => {}
+        }
+        let Some(client) = self.session.client() else {
+            return Reply::from(codes::invalid_request(
+                "the first request of a session must be `initialize`",
+            ));
+        };
+        if method.starts_with("tasks/") {
+            // No backend method has this prefix.
+            return match self.offered_tasks(client) {
+                Some(tasks) => self.handle_task_method(tasks, method, params).await,
+                None => Reply::from(codes::method_not_found(method)),
+            };
+        }
+        let tasks = match self.session.description().await {
+            Ok(description) => {
+                client.client_info().has_tasks() && declared_tasks(description).is_some()
+            }
+            Err(error) => return Reply::from(error),
+        };
+        match method {
+            tool::LIST => {
+                let params = request.params.as_ref();
+                self.list_tools(client, tasks, params).await
+            }
+            tool::CALL => self.call_tool(client, request, tasks).await,
+            log::SET_LEVEL => self.set_log_level(client, request).await,
+            method::RESOURCES_SUBSCRIBE | method::RESOURCES_UNSUBSCRIBE => {
+                self.subscribe_to(client, request).await
+            }
+            _ => self.forward(client, request).await,
+        }
+    }
+
+    /// The task methods that the client may use (V1-CAP-13). Tasks are stored here, so this does
+    /// not wait for a backend that has not described itself yet.
+    fn offered_tasks(self, client: &ClientHandle) -> Option<ServerTasks> {
+        if !client.client_info().has_tasks() {
+            return None;
+        }
+        match self.session.known_description() {
+            Some(description) => declared_tasks(description),
+            None => match self.session.server.has_tasks(client) {
+                Some(false) => None,
+                Some(true) | None => Some(ALL_TASK_METHODS),
+            },
+        }
+    }
+
+    async fn handle_task_method(
+        self,
+        tasks: ServerTasks,
+        method: &str,
+        params: Option<RawRef<'_>>,
+    ) -> Reply {
+        match method {
+            v1::method::GET => self.get_task(params).await,
+            v1::method::RESULT => self.task_result(params).await,
+            v1::method::LIST if tasks.list => self.list_tasks(params).await,
+            v1::method::CANCEL => self.cancel_task(params).await,
+            _ => Reply::from(codes::method_not_found(method)),
+        }
+    }
+
+    /// Forwards a request to the backend, or to the engine if the backend names a runner for it.
+    async fn forward(self, client: &Arc<ClientHandle>, request: IncomingRequest) -> Reply {
+        let backend = &self.session.server.backend;
+        match backend.runner_for(&request.method) {
+            Some(runner) => self.run_request(client, runner, request).await,
+            None => backend.request(client, request).await,
+        }
+    }
+
+    async fn set_log_level(self, client: &Arc<ClientHandle>, request: IncomingRequest) -> Reply {
+        let level = match Level::requested(request.params.as_ref().map(Raw::borrow)) {
+            Ok(level) => level,
+            Err(error) => return Reply::from(error),
+        };
+        let reply = match self.session.server.backend.runner_for(&request.method) {
+            Some(_) => self.forward(client, request).await,
+            None => Reply::Result(Raw::empty_object()),
+        };
+        self.apply_if_granted(PreferenceChange::Level(level), reply)
+            .await
     }
 }
 

@@ -3,17 +3,17 @@
 
 use std::sync::Arc;
 
-use outlast_wire::{Raw, RawRef, codes, log, method, object};
+use outlast_wire::{Raw, RawRef, codes, method, object};
 
+use super::LegacyRequest;
 use crate::server::session::PreferenceChange;
-use crate::server::{ClientHandle, IncomingRequest, Reply, ResponseStream, Scopes, Session};
+use crate::server::{ClientHandle, IncomingRequest, Reply};
 
-impl Session {
+impl LegacyRequest<'_> {
     pub(super) async fn subscribe_to(
-        self: &Arc<Self>,
+        self,
         client: &Arc<ClientHandle>,
         request: IncomingRequest,
-        stream: &ResponseStream,
     ) -> Reply {
         let params = request.params.as_ref().map(Raw::borrow);
         let Some(uri) = resource_uri(params) else {
@@ -23,45 +23,18 @@ impl Session {
             method::RESOURCES_SUBSCRIBE => PreferenceChange::Subscribe(uri),
             _ => PreferenceChange::Unsubscribe(uri),
         };
-        let reply = self.forward(client, request, stream).await;
+        let reply = self.forward(client, request).await;
         self.apply_if_granted(change, reply).await
     }
 
     /// Stores a preference if the backend granted it; returns the reply.
-    pub(super) async fn apply_if_granted(&self, change: PreferenceChange, reply: Reply) -> Reply {
+    pub(super) async fn apply_if_granted(self, change: PreferenceChange, reply: Reply) -> Reply {
         match reply {
-            Reply::Result(_) => match self.change_preference(change).await {
+            Reply::Result(_) => match self.session.change_preference(change).await {
                 Ok(()) => reply,
                 Err(error) => Reply::from(error),
             },
             _ => reply,
-        }
-    }
-
-    /// Sends a request of the client to the backend again, after a restart.
-    pub(in crate::server) async fn replay_request(self: &Arc<Self>, method: &str, params: Raw) {
-        let Some(client) = self.client() else {
-            return;
-        };
-        if method == log::SET_LEVEL && self.server.backend.runner_for(method).is_none() {
-            // The backend does not handle the request. The session has the level from its record
-            // and applies it itself.
-            return;
-        }
-        let request = IncomingRequest {
-            method: method.to_owned(),
-            params: Some(params),
-            owner: self.owner.clone(),
-            scopes: Scopes::ALL,
-            http: None,
-        };
-        // The client had its response before the restart.
-        let unread = ResponseStream::abandoned(self.clone());
-        if let Reply::Error(_) = self.forward(client, request, &unread).await {
-            tracing::warn!(
-                method,
-                "could not restore a session preference after a restart"
-            );
         }
     }
 }

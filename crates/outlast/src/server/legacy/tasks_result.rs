@@ -1,52 +1,44 @@
 //! `tasks/result`: the outcome if the task has ended, else a stream that carries its input requests
 //! until it ends.
 
-use std::sync::Arc;
-
 use outlast_engine::engine::{EndedTask, EngineError, OutcomeOrWait};
 use outlast_engine::store::Snapshot;
 use outlast_engine::{Ending, TaskId};
 use outlast_wire::{RawRef, codes, v1};
 
+use super::LegacyRequest;
 use super::tasks::parse_task_id;
 use crate::engine_errors::to_wire;
-use crate::server::{Reply, ResponseStream, Session, audit};
+use crate::server::{Reply, audit};
 
-impl Session {
+impl LegacyRequest<'_> {
     /// Waits for one request. Cancelling that request drops this future and nothing else
     /// (V1-CANCEL-11).
-    pub(super) async fn task_result(
-        self: &Arc<Self>,
-        params: Option<RawRef<'_>>,
-        stream: &ResponseStream,
-    ) -> Reply {
+    pub(super) async fn task_result(self, params: Option<RawRef<'_>>) -> Reply {
+        let session = self.session;
         let task = match parse_task_id(params) {
             Ok(task) => task,
             Err(error) => return Reply::from(error),
         };
-        let wait = match self
-            .server
-            .engine
-            .outcome_or_wait(&self.scope(), task)
-            .await
-        {
+        let engine = &session.server.engine;
+        let wait = match engine.outcome_or_wait(&session.scope(), task).await {
             Ok(OutcomeOrWait::Ended(settled)) => {
-                audit::retrieved(&self.owner, task);
+                audit::retrieved(&session.owner, task);
                 return outcome(task, Ok(settled));
             }
             Ok(OutcomeOrWait::Open(wait)) => wait,
             Err(error) => return self.error_reply(v1::method::RESULT, &error),
         };
-        let stream = stream.prime();
+        let stream = self.stream.prime();
         // From here on the input requests of a task from before a restart are delivered.
-        self.server.follow(self, task);
-        let _wait = stream.map(|stream| self.input_requests.wait_on(&self.streams, task, stream));
+        session.server.follow(session, task);
+        let _wait = stream.map(|stream| session.input_requests.wait_on(&session.streams, task, stream));
         let settled = wait.settled().await;
         // The client may disconnect as soon as it has the result, so the status notification comes
         // first.
         if let Ok(settled) = &settled {
-            audit::retrieved(&self.owner, task);
-            self.publish_status(&Snapshot::Ended(settled.summary.clone()));
+            audit::retrieved(&session.owner, task);
+            session.publish_status(&Snapshot::Ended(settled.summary.clone()));
         }
         outcome(task, settled)
     }

@@ -5,12 +5,13 @@ use std::sync::Arc;
 use outlast_wire::object::Edit;
 use outlast_wire::{Raw, RawRef, codes, object, tool, v1};
 
+use super::LegacyRequest;
 use crate::server::delivery::tickets;
-use crate::server::{ClientHandle, Reply, Session};
+use crate::server::{ClientHandle, Reply};
 
-impl Session {
+impl LegacyRequest<'_> {
     pub(super) async fn list_tools(
-        &self,
+        self,
         client: &Arc<ClientHandle>,
         tasks: bool,
         params: Option<&Raw>,
@@ -18,7 +19,7 @@ impl Session {
         let gets_tickets = self
             .wait_policy(client)
             .is_some_and(|policy| policy.tickets);
-        let listed = match self.server.backend.list_tools(client, params).await {
+        let listed = match self.session.server.backend.list_tools(client, params).await {
             Reply::Result(page) if gets_tickets => {
                 Reply::Result(tickets::add_ticket_tools(page.borrow()).unwrap_or(page))
             }
