@@ -15,6 +15,6 @@ pub use capability::{ClientTasks, ServerTasks};
 pub use initialize::{Initialize, initialize_params, initialize_result};
 pub use list::{TaskPage, list_result, read_list};
 pub use request::{TaskRequest, ToolCall, augment};
-pub use result::{payload_result, plain_result};
+pub use result::payload_result;
 pub use task::{create_result, read_created, read_task, status, task, write_task};
 pub use tool::{TaskSupport, set_task_support, strip_execution, task_support};

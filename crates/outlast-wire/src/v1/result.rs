@@ -5,8 +5,8 @@ use crate::meta;
 use crate::object::{self, NotAnObject};
 use crate::raw::{Raw, RawRef};
 
-/// The response to `tasks/result`: the result with the mark of its task (V1-RES-6), without the V2
-/// discriminator (BR-RES-2).
+/// The response to `tasks/result`: the result with the mark of its task (V1-RES-6). A result of a
+/// modern call loses the V2 discriminator and the server info (BR-RES-2, BR-GEN-6).
 pub fn payload_result(result: RawRef<'_>, task: &str) -> Result<Raw, NotAnObject> {
     match object::pick(result, ["resultType", meta::META])? {
         // Most results have neither: the mark is inserted at the start, and the rest is copied
@@ -21,13 +21,18 @@ pub fn payload_result(result: RawRef<'_>, task: &str) -> Result<Raw, NotAnObject
             fields.end_with(result);
         })),
         [None, Some(_)] => meta::relate(result, task),
-        [Some(_), _] => meta::relate(plain_result(result)?.borrow(), task),
+        [Some(_), _] => {
+            let mut mark = String::new();
+            meta::write_relation(&mut mark, task);
+            let rewrite = object::Rewrite {
+                drop: &["resultType"],
+                drop_meta: &[meta::SERVER_INFO],
+                set: Vec::new(),
+                set_meta: vec![(meta::RELATED_TASK, RawRef::scanned(&mark))],
+            };
+            rewrite.apply(result)
+        }
     }
-}
-
-/// A result without the V2 discriminator, for a plain V1 response.
-pub fn plain_result(result: RawRef<'_>) -> Result<Raw, NotAnObject> {
-    object::remove(result, &["resultType"])
 }
 
 #[cfg(test)]
@@ -36,7 +41,7 @@ mod tests {
 
     #[test]
     fn the_payload_is_marked_and_otherwise_untouched() {
-        let result = r#"{"resultType":"complete","content":[ ],"isError":false,"_meta":{"x":1.0},"new":{"a":[]}}"#;
+        let result = r#"{"resultType":"complete","content":[ ],"isError":false,"_meta":{"io.modelcontextprotocol/serverInfo":{"name":"s"},"x":1.0},"new":{"a":[]}}"#;
         assert_eq!(
             payload_result(RawRef::parse(result).unwrap(), "t")
                 .unwrap()
@@ -64,7 +69,7 @@ mod tests {
                 "{text}"
             );
             let bare = meta::unrelate(marked.borrow()).unwrap();
-            let before = plain_result(RawRef::parse(result).unwrap()).unwrap();
+            let before = object::remove(RawRef::parse(result).unwrap(), &["resultType"]).unwrap();
             let before = meta::unrelate(before.borrow()).unwrap();
             let open = |raw: &Raw| raw.open::<serde_json::Value>().unwrap();
             assert_eq!(open(&bare), open(&before), "{text}");

@@ -9,8 +9,9 @@ use crate::server::ClientHandle;
 use crate::transport::link::TransportError;
 
 /// The result with the members in `set` and without those that belong to the other hop, in one
-/// copy. The server side adds result type and server info (BR-RES-2, BR-GEN-6). A legacy client
-/// gets no members of the modern era (BR-LIST-6, BR-LIST-8).
+/// copy. A legacy client gets no members of the modern era (BR-LIST-6, BR-LIST-8). For a modern
+/// client the server side replaces result type and server info in the copy that it makes (BR-RES-2,
+/// BR-GEN-6), so most results are not copied here.
 pub(super) fn for_client(result: Raw, client: &ClientHandle, set: &[(&str, &Raw)]) -> Raw {
     let is_modern = client.version() == version::MODERN;
     let text = if is_modern {
@@ -19,11 +20,15 @@ pub(super) fn for_client(result: Raw, client: &ClientHandle, set: &[(&str, &Raw)
         content_with_text(&result)
     };
     let drop: &[&str] = match (is_modern, &text) {
-        (true, _) => &["resultType"],
+        (true, _) => &[],
         (false, None) => &["resultType", "ttlMs", "cacheScope"],
         (false, Some(_)) => &["resultType", "ttlMs", "cacheScope", "structuredContent"],
     };
-    let drop_meta = &[meta::RELATED_TASK, meta::SERVER_INFO];
+    let drop_meta: &[&str] = if is_modern {
+        &[meta::RELATED_TASK]
+    } else {
+        &[meta::RELATED_TASK, meta::SERVER_INFO]
+    };
     let set = set.iter().copied();
     let set = set.chain(text.as_ref().map(|text| ("content", text)));
     let set: Vec<_> = set.map(|(name, value)| (name, value.borrow())).collect();
@@ -131,6 +136,7 @@ fn without_id(why: &OutcomeError) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::server::ClientInfo;
     use outlast_engine::{InputKinds, Owner};
 
     fn raw(text: &str) -> Raw {
@@ -147,6 +153,24 @@ mod tests {
         assert_eq!(
             for_client(raw(modern), &client, &[]).as_str(),
             r#"{"content":[],"_meta":{"k":1}}"#
+        );
+    }
+
+    #[test]
+    fn the_result_of_a_modern_server_is_not_copied_for_a_modern_client() {
+        // The server side replaces type and server info, in its only copy.
+        let info = ClientInfo::new(version::MODERN, Raw::empty_object());
+        let client = ClientHandle::stateless(Owner::Local, info);
+        let result = raw(
+            r#"{"content":[],"resultType":"complete","_meta":{"io.modelcontextprotocol/serverInfo":{"name":"s"}}}"#,
+        );
+        let bytes = result.as_str().as_ptr();
+        assert_eq!(for_client(result, &client, &[]).as_str().as_ptr(), bytes);
+        let related =
+            r#"{"content":[],"_meta":{"io.modelcontextprotocol/related-task":{"taskId":"t"}}}"#;
+        assert_eq!(
+            for_client(raw(related), &client, &[]).as_str(),
+            r#"{"content":[]}"#
         );
     }
 

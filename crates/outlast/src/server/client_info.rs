@@ -35,7 +35,7 @@ impl ClientInfo {
     }
 
     /// A client of this version with these capabilities.
-    pub(super) fn new(version: &str, capabilities: Raw) -> Self {
+    pub(crate) fn new(version: &str, capabilities: Raw) -> Self {
         Self {
             version: version.to_owned(),
             capabilities,
