@@ -45,7 +45,8 @@ pub(crate) fn run(command: &mut Command) -> Result<(), String> {
     }
 }
 
-/// Runs `command`, prints its stdout, and passes each line of it to `read`.
+/// Runs `command`, prints its stdout, and passes each line of it to `read`. If it prints nothing for
+/// [`MAX_SILENCE`], it is killed: a test that waits without an end fails.
 pub(crate) fn run_reading(
     command: &mut Command,
     read: &mut dyn FnMut(&str),
@@ -64,9 +65,11 @@ pub(crate) fn run_reading(
             }
         }
     });
+    let mut last_line = Instant::now();
     loop {
         match lines.recv_timeout(Duration::from_millis(300)) {
             Ok(mut line) => {
+                last_line = Instant::now();
                 read(&String::from_utf8_lossy(&line));
                 line.push(b'\n');
                 std::io::stdout().write_all(&line).map_err(failed)?;
@@ -77,12 +80,21 @@ pub(crate) fn run_reading(
                 if child.try_wait().map_err(failed)?.is_some() {
                     break;
                 }
+                if last_line.elapsed() > MAX_SILENCE {
+                    child.kill().map_err(failed)?;
+                    child.wait().map_err(failed)?;
+                    let minutes = MAX_SILENCE.as_secs() / 60;
+                    return Err(format!("{command:?} printed nothing for {minutes} minutes"));
+                }
             }
             Err(RecvTimeoutError::Disconnected) => break,
         }
     }
     child.wait().map_err(failed)
 }
+
+/// No test and no check with a peer takes as long, not even on a busy machine.
+const MAX_SILENCE: Duration = Duration::from_secs(15 * 60);
 
 /// Runs all parts, even if one fails, and prints the time of each.
 pub(crate) fn run_all(parts: Vec<Part>) -> Result<(), String> {

@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::process::{Command, Output};
 
+use outlast_testkit::RunCommand;
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -27,8 +28,7 @@ fn completed(home: &Path, words: &[&str]) -> Vec<String> {
         .env("PATH", format!("{folder}:{path}"))
         .env("XDG_DATA_HOME", home)
         .current_dir(home)
-        .output()
-        .expect("bash starts");
+        .run();
     assert!(output.status.success(), "{output:?}");
     text(&output)
         .lines()
@@ -48,10 +48,8 @@ printf '%s\n' "${COMPREPLY[@]}"
 #[test]
 fn a_shell_completes_servers_tools_and_task_ids() {
     let home = TempDir::new().expect("a folder");
-    let demo = outlast(home.path())
-        .args(["demo", "--step-ms", "5"])
-        .output();
-    assert!(demo.expect("the demo runs").status.success());
+    let demo = outlast(home.path()).args(["demo", "--step-ms", "5"]).run();
+    assert!(demo.status.success());
     let config = r#"{ "mcpServers": { "files": { "command": "x" }, "web": { "command": "y" } } }"#;
     std::fs::write(home.path().join("mcp.json"), config).expect("it is written");
 
@@ -62,10 +60,8 @@ fn a_shell_completes_servers_tools_and_task_ids() {
     let tools = completed(home.path(), &["outlast", "call", "web", "count"]);
     assert_eq!(tools, ["countdown"]);
 
-    let list = outlast(home.path())
-        .args(["tasks", "list", "--json"])
-        .output();
-    let list: Value = serde_json::from_slice(&list.expect("it runs").stdout).expect("JSON");
+    let list = outlast(home.path()).args(["tasks", "list", "--json"]).run();
+    let list: Value = serde_json::from_slice(&list.stdout).expect("JSON");
     let id = list[0]["taskId"].as_str().expect("a task").to_owned();
     let ids = completed(home.path(), &["outlast", "tasks", "get", &id[..12]]);
     assert_eq!(ids, [id]);
@@ -77,8 +73,7 @@ fn a_shell_completes_servers_tools_and_task_ids() {
 fn every_shell_has_a_script() {
     let home = TempDir::new().expect("a folder");
     for shell in ["bash", "elvish", "fish", "powershell", "zsh"] {
-        let output = outlast(home.path()).args(["completions", shell]).output();
-        let output = output.expect("it runs");
+        let output = outlast(home.path()).args(["completions", shell]).run();
         assert!(output.status.success(), "{shell}: {output:?}");
         assert!(text(&output).contains("COMPLETE"), "{shell}");
     }
@@ -87,7 +82,7 @@ fn every_shell_has_a_script() {
 #[test]
 fn outlast_alone_names_the_first_commands() {
     let home = TempDir::new().expect("a folder");
-    let output = outlast(home.path()).output().expect("it runs");
+    let output = outlast(home.path()).run();
     assert_eq!(output.status.code(), Some(2));
     assert!(output.stdout.is_empty());
     let shown = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -99,8 +94,8 @@ fn outlast_alone_names_the_first_commands() {
 #[test]
 fn the_version_has_the_commit_and_its_date_if_git_knows_them() {
     let home = TempDir::new().expect("a folder");
-    let output = outlast(home.path()).arg("--version").output();
-    let shown = text(&output.expect("it runs"));
+    let output = outlast(home.path()).arg("--version").run();
+    let shown = text(&output);
     let version = env!("CARGO_PKG_VERSION");
     let rest = shown
         .trim()
@@ -122,10 +117,7 @@ fn the_version_has_the_commit_and_its_date_if_git_knows_them() {
 #[test]
 fn the_schema_of_the_configuration_file_is_printed_unchanged() {
     let home = TempDir::new().expect("a folder");
-    let output = outlast(home.path())
-        .arg("schema")
-        .output()
-        .expect("it runs");
+    let output = outlast(home.path()).arg("schema").run();
     let published = include_str!("../../../docs/configuration.schema.json");
     assert_eq!(text(&output), published);
 }

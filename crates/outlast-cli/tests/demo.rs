@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
-use outlast_testkit::OutputLines;
+use outlast_testkit::{OutputLines, RunCommand};
 use serde_json::Value;
 
 #[test]
@@ -146,7 +146,7 @@ fn listed(store: &Path) -> Vec<Value> {
 }
 
 fn run(args: &[&str], store: &Path) -> Output {
-    outlast(args, store).output().expect("outlast runs")
+    outlast(args, store).run()
 }
 
 fn outlast(args: &[&str], store: &Path) -> Command {

@@ -4,7 +4,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 
-use outlast_testkit::OutputLines;
+use outlast_testkit::{OutputLines, RunCommand};
 use serde_json::Value;
 
 #[test]
@@ -39,8 +39,7 @@ fn a_store_in_use_is_copied_and_force_is_needed_to_replace() {
     drop(demo);
 
     // The copy is a store: a server starts on it and continues the running tasks.
-    let again = outlast(&["demo", "--step-ms", "5"], &copy).output();
-    let again = again.expect("the demo starts");
+    let again = outlast(&["demo", "--step-ms", "5"], &copy).run();
     assert!(again.status.success(), "{again:?}");
     let is_open = |task: &Value| task["status"] == "working";
     assert!(!listed(&copy).iter().any(is_open));
@@ -71,12 +70,12 @@ impl Drop for Demo {
 
 fn backup(store: &Path, copy: &Path, more: &[&str]) -> Output {
     let mut command = outlast(&["store", "backup"], store);
-    command.arg(copy).args(more).output().expect("outlast runs")
+    command.arg(copy).args(more).run()
 }
 
 fn listed(store: &Path) -> Vec<Value> {
-    let list = outlast(&["tasks", "list", "--json"], store).output();
-    let list = serde_json::from_slice::<Value>(&list.expect("outlast runs").stdout);
+    let list = outlast(&["tasks", "list", "--json"], store).run();
+    let list = serde_json::from_slice::<Value>(&list.stdout);
     let list = list.expect("JSON");
     list.as_array().expect("an array").clone()
 }

@@ -1,11 +1,15 @@
-//! A command line program in a test: its output, and a program that still runs.
+//! A command line program in a test: its output, and a program that still runs. Every wait has a
+//! limit.
 
 use std::io::{Read, Write};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::sync::mpsc::{self, Receiver};
+use std::thread;
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
+use crate::output::LIMIT;
 use crate::{OutputLines, until};
 
 /// The output of a command that has ended.
@@ -39,6 +43,66 @@ impl From<Output> for CommandOutput {
             code: output.status.code(),
         }
     }
+}
+
+/// Runs a command to its end.
+pub trait RunCommand {
+    /// The output of the command, whose standard input is empty.
+    ///
+    /// # Panics
+    ///
+    /// If it does not start, or does not end within two minutes.
+    fn run(&mut self) -> Output;
+}
+
+impl RunCommand for Command {
+    fn run(&mut self) -> Output {
+        self.stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        let spawned = self.spawn();
+        output_of(spawned.unwrap_or_else(|error| panic!("{self:?}: {error}")))
+    }
+}
+
+/// Closes the standard input of a process, and waits for its end. An output that is not a pipe is
+/// empty.
+///
+/// # Panics
+///
+/// If the process does not end within two minutes.
+pub fn output_of(mut child: Child) -> Output {
+    drop(child.stdin.take());
+    let stdout = child.stdout.take().map(read_to_end);
+    let stderr = child.stderr.take().map(read_to_end);
+    let mut wait = |pipe: Option<Receiver<Vec<u8>>>| match pipe.map(|all| all.recv_timeout(LIMIT)) {
+        Some(Ok(bytes)) => bytes,
+        Some(Err(_)) => {
+            // The process may have ended, and a process that it started keeps the pipe open.
+            let _ = child.kill();
+            panic!("the process does not end within {} s", LIMIT.as_secs());
+        }
+        None => Vec::new(),
+    };
+    let (stdout, stderr) = (wait(stdout), wait(stderr));
+    Output {
+        status: wait_for_end(&mut child),
+        stdout,
+        stderr,
+    }
+}
+
+/// Reads a pipe to its end in a separate thread.
+fn read_to_end(mut pipe: impl Read + Send + 'static) -> Receiver<Vec<u8>> {
+    let (send, all) = mpsc::channel();
+    thread::spawn(move || {
+        let mut bytes = Vec::new();
+        // What can be read is the output.
+        let _ = pipe.read_to_end(&mut bytes);
+        // The test may have ended.
+        let _ = send.send(bytes);
+    });
+    all
 }
 
 /// A command that runs, with pipes for its input and outputs. It is killed when this is dropped.
@@ -87,7 +151,7 @@ impl RunningCommand {
         // Standard error is closed when the command ends, and its output fits into the pipe.
         let err = self.stderr.finish();
         stdout.read_to_string(&mut out).expect("text");
-        let code = self.child.wait().expect("it ends").code();
+        let code = wait_for_end(&mut self.child).code();
         CommandOutput { out, err, code }
     }
 }

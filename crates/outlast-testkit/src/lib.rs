@@ -27,7 +27,7 @@ mod until;
 
 pub use clock::SimClock;
 #[cfg(unix)]
-pub use command::{CommandOutput, RunningCommand, wait_for_end};
+pub use command::{CommandOutput, RunCommand, RunningCommand, output_of, wait_for_end};
 pub use example::example;
 pub use faulty::{BeforeNotify, Faults, FaultyStore, Strike};
 pub use ids::CountingIds;

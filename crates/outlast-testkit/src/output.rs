@@ -84,4 +84,4 @@ impl OutputLines {
 }
 
 /// Longer than any step takes on a busy machine.
-const LIMIT: Duration = Duration::from_secs(120);
+pub(crate) const LIMIT: Duration = Duration::from_secs(120);

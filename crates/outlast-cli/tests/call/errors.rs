@@ -2,7 +2,7 @@
 
 use std::net::TcpListener;
 
-use outlast_testkit::{CommandOutput, RunningCommand, example};
+use outlast_testkit::{CommandOutput, RunCommand, RunningCommand, example};
 use tempfile::TempDir;
 
 use crate::harness::outlast;
@@ -10,8 +10,7 @@ use crate::harness::outlast;
 /// Runs `outlast` with `words` and its own home directory.
 fn run(words: &[&str]) -> CommandOutput {
     let home = TempDir::new().expect("a folder");
-    let output = outlast(home.path()).args(words).output();
-    output.expect("it runs").into()
+    outlast(home.path()).args(words).run().into()
 }
 
 fn behind() -> String {
@@ -116,8 +115,8 @@ fn an_unusable_data_directory_is_named_by_every_command() {
         &["gateway", "token"],
     ] {
         let mut command = outlast(home.path());
-        let output = command.args(words).env("XDG_DATA_HOME", &file).output();
-        let output = CommandOutput::from(output.expect("it runs"));
+        let output = command.args(words).env("XDG_DATA_HOME", &file).run();
+        let output = CommandOutput::from(output);
         check(&output, 5, &[path, "XDG_DATA_HOME"]);
     }
 }
@@ -137,8 +136,7 @@ fn a_mistyped_store_is_an_error_and_no_new_store() {
         &["tasks", "watch", "--store", &store, &id],
         &["store", "backup", copy, "--store", &store],
     ] {
-        let output = outlast(home.path()).args(words).output();
-        let output = CommandOutput::from(output.expect("it runs"));
+        let output = CommandOutput::from(outlast(home.path()).args(words).run());
         check(&output, 5, &[path.to_str().expect("a path"), "--store"]);
         assert!(!path.exists(), "{words:?}");
     }
@@ -164,8 +162,7 @@ fn an_unusable_store_folder_is_named_by_every_server() {
         ],
         &["stdio", "--store", &store, "--", &behind],
     ] {
-        let output = outlast(home.path()).args(words).output();
-        let output = CommandOutput::from(output.expect("it runs"));
+        let output = CommandOutput::from(outlast(home.path()).args(words).run());
         check(&output, 5, &[folder, "--store"]);
     }
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use outlast_testkit::{CommandOutput, RunningCommand, ServerProcess};
+use outlast_testkit::{CommandOutput, RunningCommand, ServerProcess, output_of};
 use tempfile::TempDir;
 
 /// The demo as a server, with its own home directory for its callers.
@@ -76,7 +76,7 @@ impl Server {
         if let (Some(typed), Some(mut stdin)) = (typed, child.stdin.take()) {
             stdin.write_all(typed.as_bytes()).expect("it reads");
         }
-        child.wait_with_output().expect("it ends").into()
+        output_of(child).into()
     }
 
     /// Starts `outlast` with `words`. The test can read its output and type while it runs.

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use outlast_testkit::CommandOutput;
+use outlast_testkit::{CommandOutput, RunCommand};
 
 use crate::harness::Server;
 
@@ -74,8 +74,8 @@ fn a_data_directory_that_cannot_be_used_is_named() {
     let output = server
         .command(&["tasks", "list"])
         .env("XDG_DATA_HOME", &file)
-        .output();
-    let output = CommandOutput::from(output.expect("it runs"));
+        .run();
+    let output = CommandOutput::from(output);
     assert_eq!(output.code, Some(5), "{}", output.err);
     assert!(
         output.err.contains(file.to_str().expect("text")),
@@ -180,8 +180,8 @@ fn colours_follow_the_option_and_the_environment() {
         let words = [words, &["tasks", "list", "--store", &store]].concat();
         let mut command = server.command(&words);
         command.env_remove("NO_COLOR").env_remove("CLICOLOR_FORCE");
-        let output = command.envs(variables.iter().copied()).output();
-        let output = CommandOutput::from(output.expect("it runs"));
+        let output = command.envs(variables.iter().copied()).run();
+        let output = CommandOutput::from(output);
         let is_coloured = output.out.contains("\x1b[36mworking\x1b[0m");
         assert_eq!(
             is_coloured, expected,

@@ -6,7 +6,7 @@ use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-use outlast_testkit::{ServerProcess, example};
+use outlast_testkit::{RunCommand, ServerProcess, example};
 
 /// A gateway until it is dropped.
 pub(crate) struct Gateway {
@@ -66,8 +66,7 @@ impl Gateway {
             .args(words)
             .env("OUTLAST_TOKEN", self.token())
             .stdin(Stdio::null())
-            .output()
-            .expect("it runs")
+            .run()
     }
 
     pub(crate) fn run_ok(&self, words: &[&str]) -> String {

@@ -4,7 +4,7 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::process::Stdio;
 
-use outlast_testkit::{ServerProcess, example, until};
+use outlast_testkit::{RunCommand, ServerProcess, example, until};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -44,8 +44,7 @@ fn visit(gateway: &Gateway, home: &std::path::Path) {
             .args(rest)
             .env("OUTLAST_TOKEN", token)
             .stdin(Stdio::null())
-            .output()
-            .expect("it runs");
+            .run();
         text(&output.stdout) + &text(&output.stderr)
     };
     let (ada, say) = (secret("token"), format!("say={}", secret("tool-argument")));
@@ -205,8 +204,7 @@ fn a_log_can_be_disabled_and_an_unknown_level_is_refused() {
     drop(gateway);
     let output = outlast(home.path())
         .args(["serve", "--log", "loud", "--", "x"])
-        .output()
-        .expect("it runs");
+        .run();
     assert_eq!(output.status.code(), Some(2));
     let why = text(&output.stderr);
     assert!(why.contains("`loud`") && why.contains("next:"), "{why}");

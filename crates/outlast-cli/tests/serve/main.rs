@@ -12,7 +12,7 @@ use std::io::Write;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use outlast_testkit::{ServerProcess, example, until};
+use outlast_testkit::{RunCommand, ServerProcess, example, output_of, until, wait_for_end};
 use tempfile::TempDir;
 
 use gateway::{Gateway, outlast, text};
@@ -36,14 +36,12 @@ fn any_server_gets_tasks_and_a_token_is_required() {
     // The owner of the gateway needs no token on the command line; another user does.
     let owner = outlast(home.path())
         .args(["call", &gateway.urls()[0], "echo", "say=hi"])
-        .output()
-        .expect("it runs");
+        .run();
     assert!(owner.status.success(), "{}", text(&owner.stderr));
     let elsewhere = TempDir::new().expect("a folder");
     let stranger = outlast(elsewhere.path())
         .args(["call", &gateway.urls()[0], "echo", "say=hi"])
-        .output()
-        .expect("it runs");
+        .run();
     assert!(!stranger.status.success());
     let why = text(&stranger.stderr);
     assert!(why.contains("401") && why.contains("--token"), "{why}");
@@ -73,7 +71,7 @@ fn an_input_request_of_a_child_server_reaches_the_user() {
         let mut person = asking.stdin.take().expect("a pipe");
         person.write_all(b"y\nAda\n").expect("it reads");
         drop(person);
-        let output = asking.wait_with_output().expect("it ends");
+        let output = output_of(asking);
         assert_eq!(text(&output.stdout).trim(), "Hello, Ada!", "{form}");
     }
 }
@@ -148,8 +146,8 @@ fn an_orphaned_server_is_ended_before_its_call_runs_again() {
 
 /// Whether a process runs. One that has ended may be listed until its parent reads its status.
 fn lives(pid: &str) -> bool {
-    let shown = Command::new("ps").args(["-o", "stat=", "-p", pid]).output();
-    let state = text(&shown.expect("it runs").stdout);
+    let shown = Command::new("ps").args(["-o", "stat=", "-p", pid]).run();
+    let state = text(&shown.stdout);
     !state.trim().is_empty() && !state.contains('Z')
 }
 
@@ -158,7 +156,7 @@ fn terminate(mut gateway: Gateway) {
     let pid = gateway.process.id().to_string();
     let expected = Command::new("kill").args(["-TERM", &pid]).status();
     assert!(expected.expect("it runs").success());
-    gateway.process.child().wait().expect("it ends");
+    wait_for_end(gateway.process.child());
 }
 
 #[test]
@@ -198,8 +196,7 @@ fn an_unknown_setting_prevents_the_start_of_the_gateway() {
     std::fs::write(home.path().join("mcp.json"), config).expect("it is written");
     let output = outlast(home.path())
         .args(["serve", "--http", "127.0.0.1:0", "--config", "mcp.json"])
-        .output()
-        .expect("it runs");
+        .run();
     assert_eq!(output.status.code(), Some(2));
     let why = text(&output.stderr);
     assert!(
@@ -261,7 +258,7 @@ fn a_stopping_gateway_finishes_its_calls_and_ends_its_servers() {
     assert!(gateway.get("/healthz").0.starts_with("HTTP/1.1 200"));
     let got = gateway.run_ok(&["tasks", "get", "{}", &soon]);
     assert!(got.contains("working"), "{got}");
-    let ended = gateway.process.child().wait().expect("it ends");
+    let ended = wait_for_end(gateway.process.child());
     assert!(ended.success(), "{ended}");
     let again = Gateway::for_sample_server(home.path(), "127.0.0.1:0");
     let result = again.run_ok(&["tasks", "result", "{}", &soon]);
@@ -318,8 +315,7 @@ fn tokens_are_added_and_revoked_while_the_gateway_runs() {
             .args(words)
             .env("OUTLAST_TOKEN", &secret)
             .stdin(Stdio::null())
-            .output()
-            .expect("it runs");
+            .run();
         let printed = format!("{}{}", text(&output.stdout), text(&output.stderr));
         (output.status.success(), printed)
     };

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use outlast_testkit::{PostgresServer, PostgresSync, example, until};
+use outlast_testkit::{PostgresServer, PostgresSync, RunCommand, example, until};
 use tempfile::TempDir;
 
 use crate::gateway::{Gateway, outlast, text};
@@ -79,8 +79,7 @@ fn a_database_that_cannot_be_reached_is_named_without_its_password() {
     let started = outlast(home.path())
         .args(["serve", "--http", "127.0.0.1:0", "--store", url, "--"])
         .arg(behind)
-        .output()
-        .expect("it runs");
+        .run();
     let why = text(&started.stderr);
     assert!(!started.status.success());
     assert!(why.contains("cannot use the PostgreSQL database"), "{why}");

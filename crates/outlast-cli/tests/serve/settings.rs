@@ -2,7 +2,7 @@
 
 use std::process::{Output, Stdio};
 
-use outlast_testkit::{example, until};
+use outlast_testkit::{RunCommand, example, until};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -25,8 +25,7 @@ fn as_bob(gateway: &Gateway, words: &[&str]) -> Output {
         .args(&words[1..])
         .env("OUTLAST_TOKEN", "bobs-secret")
         .stdin(Stdio::null())
-        .output()
-        .expect("it runs")
+        .run()
 }
 
 fn error_text(output: &Output) -> String {

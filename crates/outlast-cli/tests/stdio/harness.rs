@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 
 use outlast_testkit::mcp::ProcessClient;
-use outlast_testkit::{OutputLines, example, wait_for_end};
+use outlast_testkit::{OutputLines, RunCommand, example, wait_for_end};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
@@ -47,11 +47,7 @@ pub(crate) fn outlast(home: &Path) -> Command {
 }
 
 pub(crate) fn run(home: &Path, words: &[&str]) -> Output {
-    outlast(home)
-        .args(words)
-        .stdin(Stdio::null())
-        .output()
-        .expect("it runs")
+    outlast(home).args(words).stdin(Stdio::null()).run()
 }
 
 /// The output of a command, which must succeed.

@@ -11,7 +11,7 @@ use outlast_engine::{
     Committed, Engine, ErrorCode, InputKey, InputKind, InputKinds, InputRequest, InputResponse,
     MemoryStore, Origin, Outcome, Owner, Policy, RetryClass, Scope, Store, Task, TaskId,
 };
-use outlast_testkit::SimClock;
+use outlast_testkit::{SimClock, within};
 use outlast_wire::log::{Level, Log};
 use outlast_wire::{Raw, Timestamp};
 
@@ -68,7 +68,9 @@ impl Harness {
     }
 
     pub(crate) async fn wait(&self, id: TaskId) -> EndedTask {
-        self.engine.wait(&ada(), id).await.unwrap()
+        let scope = ada();
+        let ended = self.engine.wait(&scope, id);
+        within("the end of a task", ended).await.unwrap()
     }
 }
 

@@ -6,6 +6,7 @@ use outlast_engine::engine::{CreatedTask, EngineError, Event, Follower, Follower
 use outlast_engine::store::{Filter, Snapshot, Status};
 use outlast_engine::task::TimelineEvent;
 use outlast_engine::{Clock, Ending, ErrorCode, Scope, StoreError, TaskId};
+use outlast_testkit::within;
 use outlast_wire::log::Level;
 use tokio::sync::oneshot;
 
@@ -89,7 +90,7 @@ async fn a_watcher_sees_every_step_and_then_the_end() {
     let task = harness.create("talk").await;
     let mut watch = harness.engine.watch(&ada(), task.id).await.unwrap();
     let mut seen = Vec::new();
-    while let Some(event) = watch.next().await {
+    while let Some(event) = within("an event", watch.next()).await {
         if let Event::Stored(task) = event {
             seen.push((task.message.clone(), task.state.ending()));
         }
@@ -169,7 +170,7 @@ fn recording_follower() -> (Follower, oneshot::Receiver<ReceivedEvents>) {
     let follower = |mut watch: Watch| -> FollowerFuture {
         Box::pin(async move {
             let mut events = Vec::new();
-            while let Some(event) = watch.next().await {
+            while let Some(event) = within("an event", watch.next()).await {
                 events.push(event);
             }
             let task = watch.first.id();

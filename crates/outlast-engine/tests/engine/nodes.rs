@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use outlast_engine::engine::Event;
 use outlast_engine::{Clock, Ending, ErrorCode};
+use outlast_testkit::within;
 
 use crate::harness::{Harness, accept, ada, open_keys, pass, raw, repeatable};
 
@@ -54,7 +55,7 @@ async fn a_watcher_on_one_node_sees_what_happens_on_the_other() {
     let mut watch = two.engine.watch(&ada(), id).await.unwrap();
     let mut last = None;
     let mut steps = 0;
-    while let Some(event) = watch.next().await {
+    while let Some(event) = within("an event", watch.next()).await {
         if let Event::Stored(task) = event {
             last = Some(task);
             steps += 1;

@@ -61,7 +61,10 @@ pub(super) fn check_log(path: &Path, durability: Durability) -> Result<Log, Open
     // `VACUUM INTO` increases the schema cookie of the copy, whose pages have other numbers than
     // those of the original. A log has no older cookie than the file to which it belongs.
     if let Some(cookie) = scan.schema_cookie
-        && header_of(path).map_err(OpenError::io(path))?.schema_cookie() > Some(cookie)
+        && header_of(path)
+            .map_err(OpenError::io(path))?
+            .schema_cookie()
+            > Some(cookie)
     {
         return Err(refused(OTHER_LOG));
     }

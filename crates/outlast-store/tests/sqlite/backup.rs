@@ -187,7 +187,11 @@ async fn the_log_of_the_original_is_not_applied_to_a_vacuumed_copy() {
     for removed in [0, 150] {
         let folder = StoreFolder::new();
         let store = folder.open().await;
-        for (n, task) in fixtures::stored_all(&store, 0..200).await.iter().enumerate() {
+        for (n, task) in fixtures::stored_all(&store, 0..200)
+            .await
+            .iter()
+            .enumerate()
+        {
             if n < removed {
                 fixtures::removed(&store, task).await;
             }

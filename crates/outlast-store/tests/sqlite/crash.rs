@@ -8,6 +8,7 @@ use outlast_engine::laws::fixtures;
 use outlast_engine::{Scope, Store, TaskId};
 use outlast_store::sqlite::{DiskFailure, FailPoint, FailPoints};
 use outlast_store::{Sqlite, SqliteOptions};
+use outlast_testkit::wait_for_end;
 
 use crate::harness::StoreFolder;
 use crate::locking::{another_process, given_path, lines_after};
@@ -70,7 +71,7 @@ async fn acknowledged_writes_survive_a_crash_at_every_fail_point() {
             for line in lines_after(&mut child, "confirmed ") {
                 confirmed.note(&line);
             }
-            assert!(!child.wait().unwrap().success(), "it died");
+            assert!(!wait_for_end(&mut child).success(), "it died");
             confirmed.check(&folder).await;
         }
     }

@@ -1,10 +1,10 @@
 //! One process per file.
 
-use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 
 use outlast_engine::laws::fixtures;
 use outlast_store::{OpenError, Sqlite, SqliteOptions};
+use outlast_testkit::OutputLines;
 
 use crate::harness::StoreFolder;
 
@@ -29,8 +29,8 @@ pub(crate) fn lines_after(
     child: &mut Child,
     word: &'static str,
 ) -> impl Iterator<Item = String> + use<> {
-    let lines = BufReader::new(child.stdout.take().unwrap()).lines();
-    lines.map_while(Result::ok).filter_map(move |line| {
+    let mut lines = OutputLines::read(child.stdout.take().unwrap());
+    std::iter::from_fn(move || lines.next()).filter_map(move |line| {
         let at = line.find(word)?;
         Some(line[at + word.len()..].trim().to_owned())
     })

@@ -8,6 +8,8 @@ use std::process::Command;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::time::Duration;
 
+use outlast_testkit::RunCommand;
+
 use crate::tls::{self, AUTHORITY};
 
 /// A proxy that forwards every connection to one server.
@@ -87,7 +89,7 @@ fn connect_through(url: &str, variables: &[(&str, &str)]) -> (bool, String) {
     }
     command.env("PROXY_TEST_URL", url);
     command.envs(variables.iter().copied());
-    let output = command.output().unwrap();
+    let output = command.run();
     let said = [output.stdout, output.stderr].concat();
     (output.status.success(), String::from_utf8(said).unwrap())
 }

@@ -2,14 +2,14 @@
 //! session, and the sample server.
 
 use std::net::TcpListener;
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use outlast::task::Policy;
 use outlast::transport::http::HttpOptions;
 use outlast::wire::Timestamp;
 use outlast_testkit::mcp::HttpClient;
-use outlast_testkit::{ServerProcess, eventually, example};
+use outlast_testkit::{RunCommand, ServerProcess, eventually, example};
 use serde_json::json;
 
 use crate::harness::Harness;
@@ -127,9 +127,7 @@ fn the_tasks_server_listens_on_the_configured_port() {
     let address = held.local_addr().unwrap();
     let ended = Command::new(example("tasks_server"))
         .args(["--port", &address.port().to_string()])
-        .stdin(Stdio::null())
-        .output()
-        .unwrap();
+        .run();
     let words = String::from_utf8_lossy(&ended.stderr);
     assert!(!ended.status.success());
     assert!(words.contains(&address.to_string()), "{words}");
@@ -140,10 +138,7 @@ fn the_tasks_server_listens_on_port_5000_of_localhost_by_default() {
     // S3-14: the port is in use, by this test or by another process, so the server names it in its
     // error.
     let _held = TcpListener::bind(("127.0.0.1", 5000));
-    let ended = Command::new(example("tasks_server"))
-        .stdin(Stdio::null())
-        .output()
-        .unwrap();
+    let ended = Command::new(example("tasks_server")).run();
     let words = String::from_utf8_lossy(&ended.stderr);
     assert!(!ended.status.success());
     assert!(words.contains("127.0.0.1:5000"), "{words}");

@@ -3,8 +3,8 @@
 use std::ops::{Deref, DerefMut};
 use std::process::Command;
 
-use outlast_testkit::example;
 use outlast_testkit::mcp::ProcessClient;
+use outlast_testkit::{RunCommand, example};
 use serde_json::{Value, json};
 
 /// A client of an example in a process of its own.
@@ -152,10 +152,7 @@ fn the_next_run_finds_the_task_of_the_last_run() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("tasks.db");
     let run = || {
-        let output = Command::new(example("durable_tool"))
-            .arg(&file)
-            .output()
-            .unwrap();
+        let output = Command::new(example("durable_tool")).arg(&file).run();
         assert!(output.status.success(), "{output:?}");
         String::from_utf8(output.stdout).unwrap()
     };
