@@ -118,6 +118,8 @@ mod engine_errors;
 #[cfg(feature = "gateway")]
 pub mod gateway;
 #[cfg(any(feature = "client", feature = "server"))]
+mod input_capabilities;
+#[cfg(any(feature = "client", feature = "server"))]
 mod input_check;
 #[cfg(feature = "server")]
 mod local_server;

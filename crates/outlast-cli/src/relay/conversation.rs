@@ -19,7 +19,8 @@ use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use outlast::wire::Id;
 use outlast::wire::{Raw, RawRef, codes};
 use outlast_wire::envelope::{Limits, Message, Outcome, write};
-use outlast_wire::{log, meta, notice, object};
+use outlast_wire::v1::method::{INITIALIZE, INITIALIZED};
+use outlast_wire::{log, meta, method, notice, object, v2};
 
 /// A message and its newline.
 pub(super) type Line = Vec<u8>;
@@ -140,13 +141,13 @@ impl Conversation {
             log::SET_LEVEL => {
                 self.settings.insert(log::SET_LEVEL.into(), request.clone());
             }
-            "resources/subscribe" => {
+            method::RESOURCES_SUBSCRIBE => {
                 if let Some(uri) = uri() {
                     self.settings
                         .insert(format!("resource {uri}"), request.clone());
                 }
             }
-            "resources/unsubscribe" => {
+            method::RESOURCES_UNSUBSCRIBE => {
                 if let Some(uri) = uri() {
                     self.settings.remove(&format!("resource {uri}"));
                 }
@@ -304,20 +305,17 @@ fn is_repeatable(method: &str) -> bool {
 
 const REPEATABLE: &[&str] = &[
     INITIALIZE,
-    "ping",
-    "server/discover",
-    "subscriptions/listen",
-    "logging/setLevel",
-    "resources/subscribe",
-    "resources/unsubscribe",
-    "resources/read",
-    "resources/templates/list",
-    "prompts/get",
-    "completion/complete",
+    method::PING,
+    v2::method::DISCOVER,
+    v2::method::LISTEN,
+    log::SET_LEVEL,
+    method::RESOURCES_SUBSCRIBE,
+    method::RESOURCES_UNSUBSCRIBE,
+    method::RESOURCES_READ,
+    method::RESOURCE_TEMPLATES_LIST,
+    method::PROMPTS_GET,
+    method::COMPLETE,
 ];
-
-const INITIALIZE: &str = "initialize";
-const INITIALIZED: &str = "notifications/initialized";
 
 /// The error message for a request that was running when the gateway ended.
 const LOST_MESSAGE: &str = "the gateway stopped while this request was running: its outcome is unknown, and it was not sent \

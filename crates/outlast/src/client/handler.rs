@@ -8,6 +8,8 @@ use outlast_wire::envelope::{ErrorObject, Id};
 use outlast_wire::{Raw, codes};
 use serde_json::{Value, json};
 
+use crate::input_capabilities::input_capabilities;
+
 /// Handles the input requests of servers.
 ///
 /// If an input request is withdrawn (by its server, or by the end of its task or connection), the
@@ -145,23 +147,11 @@ fn refused(error: &ErrorObject) -> InputResponse {
     InputResponse::Error(error.to_raw())
 }
 
-/// The capabilities to declare for these input kinds (V1-ELIC-1, V1-SAMP-1, V1-ROOT-1).
+/// The capabilities to declare for these input kinds. Changed roots are announced.
 pub(crate) fn capabilities(accepts: InputKinds) -> Raw {
-    let mut all = json!({});
-    if accepts.contains(InputKind::ElicitForm) {
-        all["elicitation"]["form"] = json!({});
-    }
-    if accepts.contains(InputKind::ElicitUrl) {
-        all["elicitation"]["url"] = json!({});
-    }
-    if accepts.contains(InputKind::Sample) || accepts.contains(InputKind::SampleWithTools) {
-        all["sampling"] = json!({});
-    }
-    if accepts.contains(InputKind::SampleWithTools) {
-        all["sampling"]["tools"] = json!({});
-    }
+    let mut all = input_capabilities(accepts);
     if accepts.contains(InputKind::Roots) {
-        all["roots"] = json!({ "listChanged": true });
+        all["roots"]["listChanged"] = json!(true);
     }
     Raw::from(&all)
 }

@@ -58,9 +58,9 @@ pub(crate) fn validate_request(
                 InputKind::Sample
             })
         }
-        "roots/list" => undeclared("roots"),
-        "elicitation/create" => undeclared("elicitation"),
-        "sampling/createMessage" => undeclared("sampling"),
+        method::ROOTS_LIST => undeclared("roots"),
+        method::ELICIT => undeclared("elicitation"),
+        method::CREATE_MESSAGE => undeclared("sampling"),
         _ => Err(codes::method_not_found(method)),
     }
 }

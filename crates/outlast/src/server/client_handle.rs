@@ -10,11 +10,11 @@ use outlast_engine::{InputKind, InputKinds, Owner};
 use outlast_wire::envelope::Id;
 use outlast_wire::{Raw, RawRef, version};
 use parking_lot::Mutex;
-use serde_json::{Map, Value, json};
 use tokio::sync::watch;
 
 use super::session::PendingClientRequest;
 use super::{ClientInfo, SessionId};
+use crate::input_capabilities::input_capabilities;
 
 /// A client of the server.
 pub struct ClientHandle {
@@ -67,7 +67,7 @@ impl ClientHandle {
     /// A client that is not connected. `accepts` are the input requests that it accepted when it
     /// called.
     pub fn absent(owner: Owner, accepts: InputKinds) -> Self {
-        let capabilities = Raw::encode(&capabilities(accepts)).expect("literal objects are JSON");
+        let capabilities = Raw::from(&input_capabilities(accepts));
         Self {
             session: SessionId::new(""),
             owner,
@@ -86,7 +86,7 @@ impl ClientHandle {
     }
 
     /// A client without a session, which describes itself in every request.
-    pub(super) fn stateless(owner: Owner, client_info: ClientInfo) -> Self {
+    pub(crate) fn stateless(owner: Owner, client_info: ClientInfo) -> Self {
         // One session id for all requests that can be served alike.
         let accepts = client_info.accepts();
         let session = format!("{owner} {}", accepts.bits());
@@ -180,32 +180,6 @@ impl ExtensionKey {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         Self(NEXT.fetch_add(1, Ordering::Relaxed))
     }
-}
-
-/// The capabilities of a client that accepts these input requests.
-pub(super) fn capabilities(accepts: InputKinds) -> Value {
-    let has = |kind| accepts.contains(kind);
-    let object = |members: &[(&str, bool)]| {
-        let members = members.iter().filter(|(_, has)| *has);
-        let members = members.map(|(name, _)| ((*name).to_owned(), json!({})));
-        Value::Object(members.collect())
-    };
-    let mut all = Map::new();
-    let (form, url) = (has(InputKind::ElicitForm), has(InputKind::ElicitUrl));
-    if form || url {
-        all.insert(
-            "elicitation".into(),
-            object(&[("form", form), ("url", url)]),
-        );
-    }
-    let tools = has(InputKind::SampleWithTools);
-    if has(InputKind::Sample) || tools {
-        all.insert("sampling".into(), object(&[("tools", tools)]));
-    }
-    if has(InputKind::Roots) {
-        all.insert("roots".into(), json!({}));
-    }
-    Value::Object(all)
 }
 
 #[cfg(test)]

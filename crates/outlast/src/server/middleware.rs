@@ -195,7 +195,9 @@ impl RequestContext<'_> {
     pub async fn notify(&self, method: &str, params: &Raw) {
         match self.0 {
             RequestHandler::Legacy(legacy) => {
-                legacy.stream.send(write::notification(method, Some(params.borrow())));
+                legacy
+                    .stream
+                    .send(write::notification(method, Some(params.borrow())));
             }
             RequestHandler::Modern(request, _) => {
                 request.notifications.notify(method, params).await;

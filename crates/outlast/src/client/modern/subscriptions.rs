@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use outlast_engine::Backoff;
 use outlast_wire::v2::{self, Filter};
 use outlast_wire::{RawRef, codes, object};
 use tokio::sync::watch;
@@ -175,7 +176,7 @@ impl ListenLoop {
 
     /// Listens until the conversation ends or the server refuses the method.
     async fn listen(&mut self, conversation: &Arc<Conversation>) -> Result<(), Stopped> {
-        let mut failures = 0;
+        let mut backoff = Backoff::new(FIRST_RETRY_DELAY, MAX_RETRY_DELAY);
         let mut empty_streams = 0;
         let mut stream: Option<Stream> = None;
         while !conversation.channel.is_closed() {
@@ -194,7 +195,7 @@ impl ListenLoop {
                     // The old stream is closed when the new one is open.
                     Ok(new) => stream = Some(new),
                     Err(error) if is_final(&error) => return Ok(()),
-                    Err(_) => failures += 1,
+                    Err(_) => {}
                 }
                 // V2-SUB-5: a stream without granted notifications is closed.
                 if stream.as_ref().is_some_and(Stream::is_empty) {
@@ -209,11 +210,12 @@ impl ListenLoop {
                 }
             }
             let Some(open) = &mut stream else {
-                self.back_off(failures).await?;
+                self.pause(backoff.delay()).await?;
                 continue;
             };
             if open.granted.is_some() {
-                (failures, empty_streams) = (0, 0);
+                backoff.reset();
+                empty_streams = 0;
             }
             tokio::select! {
                 ended = open.pending.wait() => {
@@ -221,8 +223,7 @@ impl ListenLoop {
                     if ended.is_err_and(|error| is_final(&error)) {
                         return Ok(());
                     }
-                    failures += 1;
-                    self.back_off(failures).await?;
+                    self.pause(backoff.delay()).await?;
                 }
                 changed = self.wanted_changes.changed() => {
                     changed.map_err(|_| Stopped)?;
@@ -268,18 +269,13 @@ impl ListenLoop {
     async fn batch_changes(&mut self) -> Result<(), Stopped> {
         let many = u32::try_from(self.wanted_changes.borrow().tasks.len() / TASKS_PER_BATCH_DELAY);
         let factor = many.unwrap_or(u32::MAX).saturating_add(1);
-        let until = Instant::now() + BATCH_DELAY.saturating_mul(factor).min(MAX_RETRY_DELAY);
-        loop {
-            tokio::select! {
-                () = tokio::time::sleep_until(until) => return Ok(()),
-                changed = self.wanted_changes.changed() => changed.map_err(|_| Stopped)?,
-            }
-        }
+        let delay = BATCH_DELAY.saturating_mul(factor).min(MAX_RETRY_DELAY);
+        self.pause(delay).await
     }
 
-    async fn back_off(&mut self, failures: u32) -> Result<(), Stopped> {
-        let until =
-            Instant::now() + (FIRST_RETRY_DELAY * (1 << failures.min(6))).min(MAX_RETRY_DELAY);
+    /// Waits, unless there are no more subscribers.
+    async fn pause(&mut self, delay: Duration) -> Result<(), Stopped> {
+        let until = Instant::now() + delay;
         loop {
             tokio::select! {
                 () = tokio::time::sleep_until(until) => return Ok(()),

@@ -96,12 +96,7 @@ impl LegacyRequest<'_> {
     }
 
     /// Waits for a task.
-    async fn wait_for(
-        self,
-        task: TaskId,
-        plan: DeliveryPlan,
-        channel: LegacyChannel<'_>,
-    ) -> Reply {
+    async fn wait_for(self, task: TaskId, plan: DeliveryPlan, channel: LegacyChannel<'_>) -> Reply {
         let engine = &self.session.server.engine;
         match CallSource::task(engine, &self.session.scope(), task).await {
             Ok(source) => self.deliver_by(source, plan, channel).await,

@@ -16,8 +16,16 @@ impl LegacyRequest<'_> {
             Ok(id) => id,
             Err(error) => return Reply::from(error),
         };
-        match self.session.server.engine.get(&self.session.scope(), id).await {
-            Ok(task) => Reply::Result(v1::task(&task.view(&id.text(), self.session.server.engine.now()))),
+        match self
+            .session
+            .server
+            .engine
+            .get(&self.session.scope(), id)
+            .await
+        {
+            Ok(task) => Reply::Result(v1::task(
+                &task.view(&id.text(), self.session.server.engine.now()),
+            )),
             Err(error) => self.error_reply(v1::method::GET, &error),
         }
     }
@@ -54,11 +62,19 @@ impl LegacyRequest<'_> {
             Ok(id) => id,
             Err(error) => return Reply::from(error),
         };
-        match self.session.server.engine.cancel_now(&self.session.scope(), id).await {
+        match self
+            .session
+            .server
+            .engine
+            .cancel_now(&self.session.scope(), id)
+            .await
+        {
             Ok(task) => {
                 audit::cancelled(&self.session.owner, id);
                 let text = id.text();
-                Reply::Result(v1::task(&task.view(&text, self.session.server.engine.now())))
+                Reply::Result(v1::task(
+                    &task.view(&text, self.session.server.engine.now()),
+                ))
             }
             Err(error) => {
                 self.audit_if_missing(v1::method::CANCEL, &error);

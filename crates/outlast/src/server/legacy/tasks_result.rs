@@ -32,7 +32,11 @@ impl LegacyRequest<'_> {
         let stream = self.stream.prime();
         // From here on the input requests of a task from before a restart are delivered.
         session.server.follow(session, task);
-        let _wait = stream.map(|stream| session.input_requests.wait_on(&session.streams, task, stream));
+        let _wait = stream.map(|stream| {
+            session
+                .input_requests
+                .wait_on(&session.streams, task, stream)
+        });
         let settled = wait.settled().await;
         // The client may disconnect as soon as it has the result, so the status notification comes
         // first.

@@ -19,7 +19,7 @@ use outlast_wire::{Raw, codes, meta, notice, object, v2};
 use super::finish;
 use super::{ModernRequest, input_responses};
 use crate::engine_errors::to_wire;
-use crate::server::client_handle::capabilities;
+use crate::input_capabilities::input_capabilities;
 use crate::server::delivery::tickets::{self, TicketTool};
 use crate::server::delivery::{self, CallSource, DeliveryOutcome, DeliveryPlan, InputDelivery};
 use crate::server::session::progress_params;
@@ -128,7 +128,7 @@ impl ModernRequest {
         let missing = prepared.needs.without(client.accepts());
         if missing != InputKinds::NONE {
             // V2-META-5.
-            let required = Raw::encode(&capabilities(missing)).expect("literal objects are JSON");
+            let required = Raw::from(&input_capabilities(missing));
             let why = "the tool needs a capability that the request does not declare";
             return Err(codes::missing_capability(why, required.borrow()));
         }
