@@ -509,7 +509,7 @@ fn owner() -> Owner {
 }
 
 fn raw(number: u64) -> Raw {
-    Raw::parse(number.to_string().into()).expect("a number is JSON")
+    Raw::parse(number.to_string()).expect("a number is JSON")
 }
 
 /// The number of nodes.
