@@ -1,13 +1,13 @@
 //! The checklist: every requirement with its id. The table of tests is derived from it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, btree_map::Entry};
 
 use super::document::{Document, cells, heading, parts};
 
-/// The ids of all requirements.
+/// The ids and texts of all requirements.
 #[derive(Debug)]
 pub(super) struct Checklist {
-    ids: BTreeSet<String>,
+    texts: BTreeMap<String, String>,
     /// The number of requirements in each section.
     counts: BTreeMap<String, usize>,
 }
@@ -15,7 +15,7 @@ pub(super) struct Checklist {
 impl Checklist {
     /// Reads the list, in which each section numbers its requirements from 1.
     pub(super) fn read(text: &str) -> Result<Self, String> {
-        let mut ids = BTreeSet::new();
+        let mut texts = BTreeMap::new();
         let mut headings = BTreeMap::new();
         let mut counts: BTreeMap<String, usize> = BTreeMap::new();
         for line in text.lines() {
@@ -28,27 +28,37 @@ impl Checklist {
             let Some((section, _)) = parts(id) else {
                 continue;
             };
-            if text.is_empty() || !ids.insert(id.to_owned()) {
-                return Err(format!("docs/checklist.md: {id} is empty or occurs twice"));
-            }
+            match texts.entry(id.to_owned()) {
+                Entry::Vacant(entry) if !text.is_empty() => entry.insert(text.to_owned()),
+                _ => return Err(format!("docs/checklist.md: {id} is empty or occurs twice")),
+            };
             *counts.entry(section.to_owned()).or_default() += 1;
         }
-        if counts == headings && !ids.is_empty() {
-            Ok(Self { ids, counts })
+        if counts == headings && !texts.is_empty() {
+            Ok(Self { texts, counts })
         } else {
             Err("docs/checklist.md: a heading has another count than its rows".into())
         }
     }
 
-    /// Returns the differences to the document: missing and unknown ids, and headings with another
-    /// count.
+    /// Returns the differences to the document: missing and unknown ids, rows with another text, and
+    /// headings with another count.
     pub(super) fn compare(&self, document: &Document) -> Vec<String> {
         let rows: BTreeSet<_> = document.rows.iter().map(|row| row.id.clone()).collect();
-        let missing = self.ids.difference(&rows);
-        let unknown = rows.difference(&self.ids);
+        let ids: BTreeSet<_> = self.texts.keys().cloned().collect();
+        let missing = ids.difference(&rows);
+        let unknown = rows.difference(&ids);
+        let changed = document.rows.iter().filter(|row| {
+            let text = self.texts.get(&row.id);
+            text.is_some_and(|text| *text != row.text)
+        });
         let mut faults: Vec<_> = missing
             .map(|id| format!("{id} of docs/checklist.md is missing"))
             .chain(unknown.map(|id| format!("{id} is not in docs/checklist.md")))
+            .chain(changed.map(|row| {
+                let (line, id) = (row.line, &row.id);
+                format!("line {line}: {id} does not have its text from docs/checklist.md")
+            }))
             .collect();
         for (section, count) in &self.counts {
             match document.counts.get(section) {
@@ -91,6 +101,15 @@ mod tests {
             ["S9-3 is not in docs/checklist.md"]
         );
         assert_eq!(faults(rows), ["no heading gives the count of S9"]);
+    }
+
+    #[test]
+    fn a_row_keeps_the_text_of_its_requirement() {
+        let table = "## S9 (2)\n| S9-1 | half of it | `a::b` |\n| S9-2 | another | `c::d` |\n";
+        assert_eq!(
+            faults(table),
+            ["line 2: S9-1 does not have its text from docs/checklist.md"]
+        );
     }
 
     #[test]

@@ -15,6 +15,7 @@ pub(super) struct Document {
 pub(super) struct Row {
     pub(super) line: usize,
     pub(super) id: String,
+    pub(super) text: String,
     pub(super) proof: Proof,
 }
 
@@ -81,6 +82,7 @@ fn row(line: usize, text: &str) -> Option<Result<Row, String>> {
         Ok(proof) => Ok(Row {
             line,
             id: id.to_owned(),
+            text: meaning.to_owned(),
             proof,
         }),
         Err(why) => Err(format!("{id} {why}")),
