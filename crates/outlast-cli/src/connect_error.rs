@@ -113,6 +113,11 @@ impl ConnectError {
             (client::Error::Transport(TransportError::Refused { status: 404, .. }), _) => {
                 "check the path of the URL; an Outlast server answers at /mcp"
             }
+            (client::Error::Transport(TransportError::Unreachable(cause)), StartedBy::Other)
+                if cause.contains(INVALID_URL) =>
+            {
+                "write a URL such as http://127.0.0.1:8040/mcp"
+            }
             (client::Error::Transport(TransportError::Unreachable(_)), StartedBy::Other) => {
                 "check that a server listens there"
             }
@@ -127,6 +132,9 @@ impl ConnectError {
         }
     }
 }
+
+/// How the cause of a failure begins if the URL is not one.
+const INVALID_URL: &str = "the URL is not valid";
 
 /// Returns the cause of a connection error, without the layers of the HTTP client around it.
 fn essence(cause: &str) -> &str {

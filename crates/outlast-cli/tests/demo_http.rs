@@ -93,5 +93,28 @@ fn the_demo_serves_the_samples_and_prints_how_to_connect() {
     lines.find("how to connect", names_url);
 }
 
+#[test]
+fn an_address_that_other_machines_reach_is_reported() {
+    let home = tempfile::TempDir::new().expect("a folder");
+    for command in [
+        &["demo", "--store", "memory:"][..],
+        &["serve", "--store", "memory:", "--no-probe"],
+    ] {
+        let mut server = Command::new(env!("CARGO_BIN_EXE_outlast"));
+        server
+            .args(command)
+            .args(["--http", "0.0.0.0:0"])
+            .env("XDG_DATA_HOME", home.path())
+            .stderr(Stdio::piped());
+        if command[0] == "serve" {
+            server.args(["--", "cat"]);
+        }
+        let mut server = ServerProcess::start(&mut server, 1);
+        let mut lines = OutputLines::read(server.child().stderr.take().expect("a pipe"));
+        lines.until("warning: on 0.0.0.0 other machines can connect");
+        assert!(server.url().contains("127.0.0.1"), "{}", server.url());
+    }
+}
+
 /// How long a response may take.
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(60);

@@ -85,8 +85,9 @@ fn adopt_one(server: &CstObject, program: &str) -> Change {
     words.extend(["--".to_owned(), command.clone()]);
     match &args.array {
         Some(array) => {
-            for (at, word) in words.into_iter().enumerate() {
-                array.insert(at, CstInputValue::String(word));
+            // From the last to the first: an insertion in the middle would leave a further space.
+            for word in words.into_iter().rev() {
+                array.insert(0, CstInputValue::String(word));
             }
         }
         None => {
@@ -206,6 +207,8 @@ mod tests {
                 r#"{ "command": "/bin/outlast", "args": ["stdio", "--", "server"] }"#,
             );
         assert_eq!(squeezed(&adopted.text), squeezed(&want));
+        let args = r#""args": ["stdio", "--", "npx", "-y", "some-server""#;
+        assert!(adopted.text.contains(args), "{}", adopted.text);
         assert!(adopted.is_changed());
         let changes: Vec<_> = adopted.servers.iter().map(|(_, change)| change).collect();
         assert_eq!(*changes[0], Change::Changed("npx -y some-server".into()));

@@ -79,7 +79,7 @@ pub(crate) struct InputArgs {
     pub(crate) no_input: bool,
     /// The TTL of an input request that the server sends as a task without a TTL, in milliseconds.
     #[arg(long, value_name = "MS", default_value_t = 60_000, value_parser = whole_number::<u64>)]
-    pub(crate) question_ttl: u64,
+    pub(crate) input_request_ttl: u64,
 }
 
 #[derive(Debug, Parser)]

@@ -26,6 +26,12 @@ pub(crate) use status::{CallStatus, SHORT_ID_CHARS, Spinner, bar, spinner_style}
 
 pub(crate) async fn run(mut call: Call) -> Result<(), Failure> {
     let mut words = std::mem::take(&mut call.words);
+    if !call.server_args.command.is_empty()
+        && let [url, _, ..] = &words[..]
+        && target::is_url(url)
+    {
+        return Err(target::both_given(url));
+    }
     let server = target::take(&call.server_args, &mut words)?;
     let (Some(server), false) = (server, words.is_empty()) else {
         return Err(Failure::Usage(

@@ -41,7 +41,7 @@ pub(crate) async fn run(args: args::Demo) -> Result<(), Failure> {
         let (server, console) = serve::listen(server, address, &url).await?;
         welcome(&url);
         interrupted::print(&interrupted, server.engine()).await?;
-        serve::print(&server, &console);
+        serve::print(&server, &console, address);
         signals.next().await;
         say!("{STOPPING_MESSAGE}");
         signals.during(server.shutdown()).await?;

@@ -10,7 +10,7 @@ use outlast_console::Console;
 
 use crate::exit::Failure;
 use crate::serve::{console, console_secret};
-use crate::terminal::{say, show};
+use crate::terminal::{self, say, show};
 
 /// Listens until the returned server is shut down.
 pub(super) async fn listen(
@@ -61,9 +61,10 @@ impl From<ServerError> for Failure {
 }
 
 /// Prints the URL to standard output, and how to use it to standard error.
-pub(super) fn print(server: &ServerHandle, console: &Console) {
+pub(super) fn print(server: &ServerHandle, console: &Console, address: SocketAddr) {
     let url = server.url();
     show!("{url}");
+    terminal::warn_of_other_machines(address.ip());
     say!("console: {}", server.url_of(&console.sign_in_path()));
     say!("");
     say!(

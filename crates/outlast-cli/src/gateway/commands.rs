@@ -77,7 +77,7 @@ fn print(status: &Status) {
     for url in &status.urls {
         show!("serves   {url}");
     }
-    show!("windows  {}", status.windows);
+    show!("hosts    {}", status.hosts);
     show!("calls    {}", status.calls);
     for server in &status.servers {
         show!("server   {server}");

@@ -82,7 +82,7 @@ pub(crate) struct Status {
     /// The HTTP endpoints.
     pub(crate) urls: Vec<String>,
     /// Connections of `outlast stdio`.
-    pub(crate) windows: usize,
+    pub(crate) hosts: usize,
     /// The number of running calls.
     pub(crate) calls: usize,
     pub(crate) servers: Vec<String>,

@@ -40,7 +40,7 @@ pub(crate) struct LocalServer {
     /// The number of open connections.
     connections: watch::Sender<usize>,
     /// The number of open MCP connections of relays.
-    windows: watch::Sender<usize>,
+    hosts: watch::Sender<usize>,
     /// Set when the connections must close.
     closing: watch::Sender<bool>,
     stop: Notify,
@@ -57,7 +57,7 @@ impl LocalServer {
             servers: Servers::new(upstreams.clone()),
             upstreams,
             connections: watch::Sender::new(0),
-            windows: watch::Sender::new(0),
+            hosts: watch::Sender::new(0),
             closing: watch::Sender::new(false),
             stop: Notify::new(),
         })
@@ -112,8 +112,8 @@ impl LocalServer {
     /// Sends the responses that are ready and closes the connections.
     pub(crate) async fn close(&self) {
         self.closing.send_replace(true);
-        let mut windows = self.windows.subscribe();
-        let all_closed = windows.wait_for(|windows| *windows == 0);
+        let mut hosts = self.hosts.subscribe();
+        let all_closed = hosts.wait_for(|hosts| *hosts == 0);
         let _ = tokio::time::timeout(CLOSE_TIMEOUT, all_closed).await;
     }
 
@@ -130,14 +130,14 @@ impl LocalServer {
         }
         match control::read(&line)? {
             FirstLine::Server(request) => {
-                let _window = self.window();
-                match self.servers.front(request).await {
-                    Ok(front) => self.mcp(front, read, write).await,
+                let _host = self.count_host();
+                match self.servers.mcp_server(request).await {
+                    Ok(mcp_server) => self.mcp(mcp_server, read, write).await,
                     Err(why) => reply(&mut write, &Reply::Refused(why.to_string())).await,
                 }
             }
             FirstLine::Tasks => {
-                let _window = self.window();
+                let _host = self.count_host();
                 self.mcp(self.tasks.clone(), read, write).await
             }
             FirstLine::Rerun { id, yes } => {
@@ -164,7 +164,7 @@ impl LocalServer {
 
     async fn mcp(
         &self,
-        front: Arc<McpServer>,
+        mcp_server: Arc<McpServer>,
         read: BufReader<OwnedReadHalf>,
         mut write: OwnedWriteHalf,
     ) -> Result<(), Failure> {
@@ -174,13 +174,13 @@ impl LocalServer {
         let closing = async move {
             let _ = closing.wait_for(|closing| *closing).await;
         };
-        stdio::serve_until(front, read, write, closing).await?;
+        stdio::serve_until(mcp_server, read, write, closing).await?;
         Ok(())
     }
 
-    fn window(&self) -> ConnectionCount<'_> {
-        self.windows.send_modify(|windows| *windows += 1);
-        ConnectionCount(&self.windows)
+    fn count_host(&self) -> ConnectionCount<'_> {
+        self.hosts.send_modify(|hosts| *hosts += 1);
+        ConnectionCount(&self.hosts)
     }
 
     fn status(&self) -> Status {
@@ -192,7 +192,7 @@ impl LocalServer {
             kind: self.info.kind,
             store: self.info.store.clone(),
             urls: self.info.urls.clone(),
-            windows: *self.windows.borrow(),
+            hosts: *self.hosts.borrow(),
             calls: self.engine.running(),
             servers: names.map(ToString::to_string).collect(),
         }

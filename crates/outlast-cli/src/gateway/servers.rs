@@ -38,14 +38,17 @@ impl Servers {
     }
 
     /// Returns the MCP server in front of the server that `request` names.
-    pub(super) async fn front(&self, request: ServerRequest) -> Result<Arc<McpServer>, Failure> {
+    pub(super) async fn mcp_server(
+        &self,
+        request: ServerRequest,
+    ) -> Result<Arc<McpServer>, Failure> {
         let Some((program, rest)) = request.command.split_first() else {
             return Err(Failure::Usage("the relay names no command".into()));
         };
         let identity = Identity::of(&request);
         let mut known = self.known.lock().await;
-        if let Some(front) = known.get(&identity) {
-            return Ok(front.clone());
+        if let Some(mcp_server) = known.get(&identity) {
+            return Ok(mcp_server.clone());
         }
         let settings = match &request.settings {
             Some(text) => {
@@ -65,9 +68,9 @@ impl Servers {
         let name = serve::server_name(&request.command, &request.directory);
         let name = format!("{name}-{}", identity.digest());
         let target = Target::child(options);
-        let front = self.upstreams.add(Upstream::new(name, target, settings));
-        known.insert(identity, front.clone());
-        Ok(front)
+        let mcp_server = self.upstreams.add(Upstream::new(name, target, settings));
+        known.insert(identity, mcp_server.clone());
+        Ok(mcp_server)
     }
 }
 

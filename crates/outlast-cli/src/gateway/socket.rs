@@ -37,7 +37,7 @@ pub(crate) async fn connect(path: &Path) -> io::Result<UnixStream> {
     Ok(stream)
 }
 
-/// The same without waiting. Must be called in a runtime.
+/// Like [`connect`], without waiting. Must be called in a runtime.
 pub(super) fn connect_now(path: &Path) -> io::Result<std::os::unix::net::UnixStream> {
     let stream = std::os::unix::net::UnixStream::connect(path)?;
     stream.set_nonblocking(true)?;
@@ -87,10 +87,10 @@ fn listen(path: &Path) -> io::Result<UnixListener> {
     let folder = PathBuf::from(folder);
     let _ = std::fs::remove_dir_all(&folder);
     std::fs::DirBuilder::new().mode(0o700).create(&folder)?;
-    let made = folder.join("s");
-    let listener = UnixListener::bind(&made)?;
-    std::fs::set_permissions(&made, std::fs::Permissions::from_mode(0o600))?;
-    std::fs::rename(&made, path)?;
+    let draft = folder.join("s");
+    let listener = UnixListener::bind(&draft)?;
+    std::fs::set_permissions(&draft, std::fs::Permissions::from_mode(0o600))?;
+    std::fs::rename(&draft, path)?;
     std::fs::remove_dir(&folder)?;
     Ok(listener)
 }

@@ -12,7 +12,7 @@ pub(crate) struct BoundedFile {
     file: File,
     path: PathBuf,
     size: u64,
-    most: u64,
+    max_bytes: u64,
 }
 
 impl BoundedFile {
@@ -21,13 +21,13 @@ impl BoundedFile {
         Self::with_limit(path, MAX_BYTES)
     }
 
-    fn with_limit(path: &Path, most: u64) -> io::Result<Self> {
+    fn with_limit(path: &Path, max_bytes: u64) -> io::Result<Self> {
         let file = append(path)?;
         Ok(Self {
             size: file.metadata()?.len(),
             file,
             path: path.to_owned(),
-            most,
+            max_bytes,
         })
     }
 
@@ -50,7 +50,7 @@ impl BoundedFile {
 
 impl Write for BoundedFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        if self.size + bytes.len() as u64 > self.most && self.size > 0 {
+        if self.size + bytes.len() as u64 > self.max_bytes && self.size > 0 {
             self.rotate()?;
         }
         let written = self.file.write(bytes)?;

@@ -36,7 +36,8 @@ pub(super) struct Conversation {
     settings: BTreeMap<String, Request>,
     /// Requests of the host without a response, in their order.
     open: BTreeMap<u64, OpenRequest>,
-    next: u64,
+    /// The number of the next entry of `open`.
+    next_number: u64,
     /// Notifications and responses of the host that were not sent yet.
     unsent: Vec<Line>,
     /// Requests of the gateway without a response of the host, and whether they belong to tasks.
@@ -67,7 +68,7 @@ pub(super) enum FromGateway {
     /// Drop it: the host has it, or will receive a later one.
     Drop,
     /// Send this response to the gateway. The host sent it before.
-    Answer(Line),
+    Respond(Line),
     /// The gateway closes this connection. Messages that the host sends from now on go to the next
     /// gateway.
     Closing,
@@ -93,9 +94,9 @@ impl Conversation {
                     method: request.method.to_string(),
                     sent: connected,
                 };
-                self.open.insert(self.next, open);
-                self.next += 1;
-                // It stays in `open` until its response. `rest` sends it from there, not from
+                self.open.insert(self.next_number, open);
+                self.next_number += 1;
+                // It stays in `open` until its response. `remaining_messages` sends it from there, not from
                 // `unsent`.
                 return;
             }
@@ -181,9 +182,9 @@ impl Conversation {
                 if self.requests.contains_key(&request.id) {
                     return FromGateway::Drop;
                 }
-                let answer = self.responses.iter().find(|(id, _)| *id == request.id);
-                if let Some((_, answer)) = answer {
-                    return FromGateway::Answer(answer.clone());
+                let response = self.responses.iter().find(|(id, _)| *id == request.id);
+                if let Some((_, response)) = response {
+                    return FromGateway::Respond(response.clone());
                 }
                 let of_task = request.params.and_then(meta::related_task).is_some();
                 self.requests.insert(request.id, of_task);
@@ -257,7 +258,7 @@ impl Conversation {
     }
 
     /// Returns the messages for a new connection after the `initialize` request.
-    pub(super) fn rest(&mut self) -> Vec<Line> {
+    pub(super) fn remaining_messages(&mut self) -> Vec<Line> {
         let mut lines: Vec<_> = self.initialized.iter().cloned().collect();
         for setting in self.settings.values() {
             let is_open = |open: &OpenRequest| open.request.id == setting.id;
@@ -362,9 +363,9 @@ mod tests {
         let (id, _) = conversation
             .initialize_request(8)
             .expect("an initialize request");
-        let answer = write::result(&id, Raw::empty_object().borrow());
-        assert!(!passes(conversation, &answer), "the host has the result");
-        let lines = conversation.rest().into_iter();
+        let result = write::result(&id, Raw::empty_object().borrow());
+        assert!(!passes(conversation, &result), "the host has the result");
+        let lines = conversation.remaining_messages().into_iter();
         let lines = lines.map(|line| String::from_utf8(line).unwrap());
         lines.collect::<Vec<_>>().join("\n")
     }
@@ -431,18 +432,18 @@ mod tests {
     #[test]
     fn an_input_request_of_a_task_is_sent_once_and_others_are_cancelled() {
         let mut conversation = begun();
-        let question = |id: &str, meta: &str| {
+        let input_request = |id: &str, meta: &str| {
             format!(
                 r#"{{"jsonrpc":"2.0","id":"{id}","method":"elicitation/create","params":{{{meta}}}}}"#
             )
         };
         let of_task = r#""_meta":{"io.modelcontextprotocol/related-task":{"taskId":"t"}}"#;
         for id in ["t.1", "t.2"] {
-            assert!(passes(&mut conversation, &question(id, of_task)));
+            assert!(passes(&mut conversation, &input_request(id, of_task)));
         }
-        assert!(passes(&mut conversation, &question("other", "")));
-        let answer = r#"{"jsonrpc":"2.0","id":"t.1","result":{}}"#;
-        conversation.take_from_host(answer.as_bytes(), true);
+        assert!(passes(&mut conversation, &input_request("other", "")));
+        let response = r#"{"jsonrpc":"2.0","id":"t.1","result":{}}"#;
+        conversation.take_from_host(response.as_bytes(), true);
         let lost = conversation.lost();
         assert_eq!(lost.len(), 1, "{lost:?}");
         assert!(
@@ -451,8 +452,8 @@ mod tests {
         );
         rest(&mut conversation);
         // The gateway sends both again: the host has answered the first and still has the second.
-        let again = conversation.take_from_gateway(question("t.1", of_task).as_bytes());
-        assert!(matches!(again, FromGateway::Answer(line) if line == answer.as_bytes()));
-        assert!(!passes(&mut conversation, &question("t.2", of_task)));
+        let again = conversation.take_from_gateway(input_request("t.1", of_task).as_bytes());
+        assert!(matches!(again, FromGateway::Respond(line) if line == response.as_bytes()));
+        assert!(!passes(&mut conversation, &input_request("t.2", of_task)));
     }
 }

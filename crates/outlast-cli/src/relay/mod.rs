@@ -164,24 +164,24 @@ impl Relay {
                 let Some(line) = next_line(&mut connection.read).await else {
                     return Ok(Continuation::Lost);
                 };
-                let answer = answer_to(&id, &line);
+                let result = result_of(&id, &line);
                 let what = self.conversation.lock().take_from_gateway(&line);
                 match what {
                     FromGateway::Pass => host.write(&line).await?,
                     FromGateway::Closing => return Ok(Continuation::Lost),
-                    FromGateway::Drop | FromGateway::Answer(_) => {
-                        if let Some(Err(why)) = answer {
+                    FromGateway::Drop | FromGateway::Respond(_) => {
+                        if let Some(Err(why)) = result {
                             return Ok(Continuation::Failed(why));
                         }
                     }
                 }
-                if answer.is_some() {
+                if result.is_some() {
                     break;
                 }
             }
         }
         let mut gateway = self.gateway.lock().await;
-        let lines = self.conversation.lock().rest();
+        let lines = self.conversation.lock().remaining_messages();
         for line in lines {
             // If this fails, the connection has ended.
             let _ = connection.write.write_all(&line).await;
@@ -213,12 +213,12 @@ impl Relay {
                     *relay.gateway.lock().await = None;
                 });
             }
-            FromGateway::Answer(answer) => {
+            FromGateway::Respond(response) => {
                 let relay = self.clone();
                 // Spawned: the gateway must be able to write while it reads this.
                 detached.spawn(async move {
                     if let Some(write) = &mut *relay.gateway.lock().await {
-                        let _ = write.write_all(&answer).await;
+                        let _ = write.write_all(&response).await;
                     }
                 });
             }
@@ -288,7 +288,7 @@ async fn next_line(input: &mut (impl AsyncBufRead + Unpin)) -> Option<Line> {
 }
 
 /// Whether `line` is the response to request `id`, and its error if it has one.
-fn answer_to(id: &Id, line: &[u8]) -> Option<Result<(), String>> {
+fn result_of(id: &Id, line: &[u8]) -> Option<Result<(), String>> {
     match Message::parse(line.trim_ascii_end(), &Limits::default()) {
         Ok(Message::Response(response)) if response.id.as_ref() == Some(id) => {
             Some(match response.outcome {

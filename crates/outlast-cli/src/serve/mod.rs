@@ -105,12 +105,7 @@ pub(crate) async fn run(args: Serve) -> Result<(), Failure> {
     for url in urls {
         show!("{url}");
     }
-    if args.http.ip().is_unspecified() {
-        say!(
-            "warning: on {} other machines can connect; 127.0.0.1 accepts connections of this machine only",
-            args.http.ip()
-        );
-    }
+    terminal::warn_of_other_machines(args.http.ip());
     say!("console: {}", running.url_of(&console.sign_in_path()));
     say!("tasks are kept in {}", dirs::store_argument(&url));
     let snippet = snippet::all(&running, &tokens, &url);

@@ -88,9 +88,7 @@ pub(crate) fn resolve(
                 printed,
             })
         }
-        ([_, ..], Some(word)) => Err(Failure::Usage(format!(
-            "both a target ({word}) and a command after `--` are given\n  next: leave one of them out"
-        ))),
+        ([_, ..], Some(word)) => Err(both_given(word)),
         ([], None) => Err(Failure::Usage(
             "no server is given\n  next: give a URL, a server of the configuration file, or a command after `--`".into(),
         )),
@@ -154,6 +152,18 @@ pub(crate) fn address(
     }
     let config = Config::find(server_args.config.as_deref())?;
     Ok((named.name, config.address(word)?))
+}
+
+/// Whether the word is a URL. The scheme may be missing.
+pub(crate) fn is_url(word: &str) -> bool {
+    url::read(word).is_some()
+}
+
+/// The failure of a command line that names a server twice.
+pub(crate) fn both_given(word: &str) -> Failure {
+    Failure::Usage(format!(
+        "both a target ({word}) and a command after `--` are given\n  next: leave one of them out"
+    ))
 }
 
 impl ServerAddress {

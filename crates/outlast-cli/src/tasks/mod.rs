@@ -181,6 +181,6 @@ fn result_as_json(at: &TaskSource) -> bool {
 
 fn needs_target(what: &str, id: &str) -> Failure {
     Failure::Usage(format!(
-        "a store is only read; the server of a task must {what} it\n  next: `outlast tasks {what} TARGET {id}`"
+        "only a running server can {what} a task\n  next: `outlast tasks {what} TARGET {id}`; while your gateway runs, leave out TARGET and --store"
     ))
 }

@@ -9,6 +9,7 @@ mod line;
 mod table;
 
 use std::io::{IsTerminal, Write};
+use std::net::IpAddr;
 
 pub(crate) use clean::{clean, clean_json};
 pub(crate) use colour::ColorChoice;
@@ -50,6 +51,15 @@ pub(crate) fn err(line: impl Into<Line>) {
 /// Renders a line for standard error.
 pub(crate) fn err_text(line: &Line) -> String {
     line.render(console::colors_enabled_stderr())
+}
+
+/// Warns on standard error if a server at this address accepts connections of other machines.
+pub(crate) fn warn_of_other_machines(address: IpAddr) {
+    if address.is_unspecified() {
+        say!(
+            "warning: on {address} other machines can connect; 127.0.0.1 accepts connections of this machine only"
+        );
+    }
 }
 
 /// Prints text of several lines to standard error, each after `mark`, so that none of them looks

@@ -113,6 +113,9 @@ fn one_row(columns: &[Column], row: &[Line], widths: &[usize]) -> Line {
     let last = widths.iter().rposition(|width| *width > 0);
     let mut line = Line::new();
     for (at, cell) in row.iter().enumerate().filter(|(at, _)| widths[*at] > 0) {
+        if Some(at) == last && cell.width() == 0 {
+            break;
+        }
         if line != Line::new() {
             line = line.text(GAP);
         }
@@ -165,7 +168,7 @@ mod tests {
             [
                 "TASK  TOOL                               AGE  MESSAGE",
                 "t1    trigger-long-running-operation     5 s  reading the second page",
-                "t2    echo                            12 min  ",
+                "t2    echo                            12 min",
             ]
         );
     }

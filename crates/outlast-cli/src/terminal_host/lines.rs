@@ -36,11 +36,11 @@ impl Lines {
 }
 
 fn read() -> mpsc::Receiver<String> {
-    let (tell, lines) = mpsc::channel(1);
+    let (sender, lines) = mpsc::channel(1);
     std::thread::spawn(move || {
         for line in std::io::stdin().lock().lines() {
             let Ok(line) = line else { return };
-            if tell.blocking_send(line).is_err() {
+            if sender.blocking_send(line).is_err() {
                 return;
             }
         }

@@ -48,7 +48,7 @@ impl TerminalHost {
     pub(crate) fn detect(input: InputArgs) -> Self {
         if input.interactive || (!input.no_input && std::io::stdin().is_terminal()) {
             let receiver = ReceiverOptions::default().with_ttl(ReceiverTtl::Fixed(
-                Duration::from_millis(input.question_ttl),
+                Duration::from_millis(input.input_request_ttl),
             ));
             Self::Interactive(Inbox::new(InputKinds::all()), receiver)
         } else {
@@ -185,9 +185,9 @@ const QUOTE: &str = "  │ ";
 
 /// Resolves when an input request is no longer open.
 async fn gone(inbox: &Inbox, id: InboxItemId) {
-    let mut news = inbox.events();
+    let mut events = inbox.events();
     while inbox.item(id).is_some() {
-        match news.recv().await {
+        match events.recv().await {
             Ok(InboxEvent::Removed(other)) if other == id => return,
             Ok(_) | Err(RecvError::Lagged(_)) => {}
             Err(RecvError::Closed) => return,

@@ -101,7 +101,7 @@ fn a_wrong_call_is_reported_with_a_next_step() {
         (
             &["tasks", "cancel", "nope"],
             2,
-            "the server of a task must cancel it",
+            "only a running server can cancel a task",
         ),
         (
             &["doctor", "http://127.0.0.1:1/mcp"],
@@ -319,7 +319,7 @@ fn is_answered_by_another_command(how: &str) {
         let got = server.run(&["tasks", "get", "--json", "{}", task]).json();
         got["status"] == "input_required"
     });
-    assert!(waits, "the task never asked");
+    assert!(waits, "the task sent no input request");
     // A command that only reads the task does not answer, and does not withdraw the input request.
     let got = server.run(&["tasks", "get", "--json", "{}", task]).json();
     assert_eq!(got["status"], "input_required");

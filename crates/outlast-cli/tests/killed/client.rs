@@ -80,6 +80,8 @@ pub(crate) async fn end_of_call(caller: &mut Caller, continuation: &Continuation
             [task] => end_of(caller, task).await,
             other => panic!("there are {other:?}"),
         },
-        Continuation::Retry(params, asked) => caller.finish(params.clone(), asked.clone()).await,
+        Continuation::Retry(params, request) => {
+            caller.finish(params.clone(), request.clone()).await
+        }
     }
 }

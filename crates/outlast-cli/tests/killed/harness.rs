@@ -43,7 +43,7 @@ impl Harness {
             .map(str::to_owned)
             .to_vec();
         let mut server = None;
-        match cell.back {
+        match cell.server_transport {
             Transport::Pipe => words.extend(["--".into(), program, folder, kind.into()]),
             Transport::Http => {
                 let mut command = Command::new(program);

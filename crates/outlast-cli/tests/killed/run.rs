@@ -33,11 +33,11 @@ fn fail_if_wrong(results: &[(Case, Option<String>)]) {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_killed_gateway_keeps_its_guarantees_in_the_riskiest_cases() {
     // BR-SEC-3, P1, P2, P4, P5.
-    let cell = |client, server, back| Cell {
+    let cell = |client, server, server_transport| Cell {
         client,
         server,
-        front: Transport::Http,
-        back,
+        client_transport: Transport::Http,
+        server_transport,
     };
     let case = |cell, state| Case {
         cell,
@@ -67,7 +67,7 @@ async fn a_killed_gateway_keeps_its_guarantees_in_every_case() {
     for cell in Cell::all() {
         // The transport of the client makes no difference to a kill, because everything is in the
         // store.
-        if cell.front == Transport::Pipe {
+        if cell.client_transport == Transport::Pipe {
             continue;
         }
         for state in STATES {
@@ -86,9 +86,10 @@ async fn a_killed_gateway_keeps_its_guarantees_in_every_case() {
     for state in STATES {
         let mut shown = Vec::new();
         for may_repeat in [false, true] {
-            for back in TRANSPORTS {
+            for server_transport in TRANSPORTS {
                 let here = |(case, _): &&(Case, Option<String>)| {
-                    (case.state, case.may_repeat, case.cell.back) == (state, may_repeat, back)
+                    (case.state, case.may_repeat, case.cell.server_transport)
+                        == (state, may_repeat, server_transport)
                 };
                 let here = || results.iter().filter(here);
                 let right = here().filter(|(_, wrong)| wrong.is_none()).count();

@@ -7,7 +7,7 @@ use outlast_testkit::mcp::caller::{Caller, Ending, Kind, accepting};
 use outlast_testkit::mcp::endpoint::Transport;
 use serde_json::{Value, json};
 
-use crate::cell::{Cell, Fate, Server};
+use crate::cell::{Cell, Recovery, Server};
 use crate::client::{Continuation, end_of, end_of_call, found, status, task_in, until};
 use crate::harness::Harness;
 
@@ -65,7 +65,7 @@ impl Case {
         caller.disconnect();
         harness.kill_and_start();
         caller.reconnect(&harness.endpoint()).await;
-        caller.silent = false;
+        caller.leaves_input_open = false;
         self.check(&harness, &mut caller, continuation).await;
     }
 
@@ -84,7 +84,7 @@ impl Case {
         if self.cell.client == Kind::V1 {
             params["task"] = json!({});
         }
-        caller.silent = self.state == State::Asked;
+        caller.leaves_input_open = self.state == State::Asked;
         let id = caller.send("tools/call", params.clone()).await;
         let kind = self.cell.client;
         match self.state {
@@ -133,7 +133,7 @@ impl Case {
     /// Waits until the gateway has stored the handle of the server's task, which the server creates
     /// after its own grace period.
     async fn until_attached(self) {
-        if self.cell.fate(self.may_repeat) == Fate::GoesOn {
+        if self.cell.recovery(self.may_repeat) == Recovery::Resumed {
             tokio::time::sleep(Duration::from_millis(2_500)).await;
         }
     }
@@ -142,28 +142,28 @@ impl Case {
         if self.state == State::Unstored {
             return self.check_unstored(harness, caller).await;
         }
-        let fate = self.fate(&continuation);
+        let recovery = self.recovery(&continuation);
         if self.state == State::Answered {
             // Input requests now come from a new attempt.
-            caller.answers = match fate {
-                Fate::RunsAgain => accepting,
+            caller.responder = match recovery {
+                Recovery::RunsAgain => accepting,
                 _ => |method, _| panic!("{method} was answered before"),
             };
         }
         harness.go();
         let ended = end_of_call(caller, &continuation).await;
-        let runs = match fate {
-            Fate::RunsAgain => 2,
-            Fate::GoesOn | Fate::Unknown => 1,
+        let runs = match recovery {
+            Recovery::RunsAgain => 2,
+            Recovery::Resumed | Recovery::Unknown => 1,
         };
-        match (fate, &ended) {
-            (Fate::GoesOn | Fate::RunsAgain, Ending::Result(result)) => {
+        match (recovery, &ended) {
+            (Recovery::Resumed | Recovery::RunsAgain, Ending::Result(result)) => {
                 assert_eq!(result["content"][0]["text"], "through", "{result}");
             }
-            (Fate::Unknown, Ending::Error(-32603 | -32602, why)) => {
+            (Recovery::Unknown, Ending::Error(-32603 | -32602, why)) => {
                 assert!(why.contains("unknown"), "{why}");
             }
-            (fate, ended) => panic!("{fate:?} was promised, and it ended with {ended:?}"),
+            (recovery, ended) => panic!("{recovery:?} was promised, and it ended with {ended:?}"),
         }
         // Long enough for a second call, which would be an error.
         tokio::time::sleep(Duration::from_millis(500)).await;
@@ -171,18 +171,24 @@ impl Case {
     }
 
     /// The guaranteed result of a call in this state.
-    fn fate(self, continuation: &Continuation) -> Fate {
-        let Cell { server, back, .. } = self.cell;
+    fn recovery(self, continuation: &Continuation) -> Recovery {
+        let Cell {
+            server,
+            server_transport,
+            ..
+        } = self.cell;
         match (self.state, continuation) {
-            (State::Finished, _) => Fate::GoesOn,
+            (State::Finished, _) => Recovery::Resumed,
             // A suspended call has no task, and a retry never runs it a second time.
-            (State::Asked, Continuation::Retry(..)) => Fate::Unknown,
+            (State::Asked, Continuation::Retry(..)) => Recovery::Unknown,
             // Input requests of a modern server without tasks outlive the gateway, as long as the
             // server keeps its state.
-            (State::Asked, _) if server == Server::PlainModern && back == Transport::Http => {
-                Fate::GoesOn
+            (State::Asked, _)
+                if server == Server::PlainModern && server_transport == Transport::Http =>
+            {
+                Recovery::Resumed
             }
-            _ => self.cell.fate(self.may_repeat),
+            _ => self.cell.recovery(self.may_repeat),
         }
     }
 

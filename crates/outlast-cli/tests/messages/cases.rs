@@ -73,6 +73,7 @@ pub(crate) fn print_all(sandbox: &Sandbox, found: &mut String) {
             &["call", url, "confirm", "file=report.pdf", "--no-input"],
             &["call", &root, "countdown", "from=1"],
             &["call", url, "countdown", "from=1", "--", "cat"],
+            &["call", "localhost:8041/mcp", "countdown", "--", "cat"],
             &["call", "--task", "--no-task", url, "countdown", "from=1"],
         ],
     );
@@ -188,7 +189,7 @@ const SERVERS: &str = r#"{
     "remote": { "url": "http://127.0.0.1:1/mcp" },
     "old": { "type": "sse", "url": "http://127.0.0.1:1/sse" },
     "unset": { "command": "${OUTLAST_NO_SUCH_VARIABLE}" },
-    "asked": { "command": "cat", "env": { "KEY": "${input:key}" } }
+    "interactive": { "command": "cat", "env": { "KEY": "${input:key}" } }
   }
 }"#;
 
@@ -201,7 +202,7 @@ const FILES: &[&[&str]] = &[
     &["tools", "--config", "servers.json", "remote"],
     &["tools", "--config", "servers.json", "old"],
     &["tools", "--config", "servers.json", "unset"],
-    &["tools", "--config", "servers.json", "asked"],
+    &["tools", "--config", "servers.json", "interactive"],
     &["serve", "--config", "missing.json"],
     &["serve", "--config", "empty.json"],
     &["serve", "--config", "typo.json"],

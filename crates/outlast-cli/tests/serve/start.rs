@@ -53,6 +53,9 @@ fn an_unreachable_server_is_reported_at_the_start_with_a_next_step() {
             output.is_some_and(|output| output.contains(next))
         });
     }
+    // Each failure is printed once.
+    let log = gateway.log();
+    assert!(!log.contains("cannot connect to the upstream"), "{log}");
     assert!(gateway.log().contains("no key"), "what it said last");
     assert!(!gateway.log().contains("fine cannot"));
     let (_, metrics) = gateway.get("/metrics");

@@ -30,7 +30,7 @@ fn the_gateway_command_shows_stops_and_logs() {
     for part in [
         "in the background",
         "tasks.db",
-        "windows  1",
+        "hosts    1",
         "server   behind-",
     ] {
         assert!(shown.contains(part), "{shown}");

@@ -60,8 +60,11 @@ fn an_input_request_of_a_task_survives_the_gateway() {
     let mut host = start_host(home);
     let task = host.task("ask", json!({}));
     let waiting = host.send("tasks/result", json!({ "taskId": task }));
-    let question = host.asked();
-    assert_eq!(question["method"], "elicitation/create", "{question}");
+    let input_request = host.next_request();
+    assert_eq!(
+        input_request["method"], "elicitation/create",
+        "{input_request}"
+    );
     kill_gateway(home);
     let result = host.answer_to(waiting);
     // It did not run again, because its tool does not allow that.
@@ -71,13 +74,13 @@ fn an_input_request_of_a_task_survives_the_gateway() {
             .is_some_and(|why| why.contains("unknown")),
         "{result}"
     );
-    let asked = host
+    let requests = host
         .early()
         .iter()
-        .filter(|message| message["id"] == question["id"]);
-    assert_eq!(asked.count(), 0, "{:?}", host.early());
+        .filter(|message| message["id"] == input_request["id"]);
+    assert_eq!(requests.count(), 0, "{:?}", host.early());
     host.write(
-        &json!({ "jsonrpc": "2.0", "id": question["id"], "result": { "action": "decline" } }),
+        &json!({ "jsonrpc": "2.0", "id": input_request["id"], "result": { "action": "decline" } }),
     );
     echo(&mut host, "still here");
     leave(host);
@@ -89,17 +92,17 @@ fn an_input_request_of_a_plain_call_is_cancelled_at_the_host() {
     let home = folder.path();
     let mut host = start_host(home);
     let call = host.send("tools/call", json!({ "name": "ask", "arguments": {} }));
-    let question = host.asked();
+    let input_request = host.next_request();
     kill_gateway(home);
     let lost = host.answer_to(call);
     assert_eq!(lost["error"]["code"], -32603, "{lost}");
     echo(&mut host, "still here");
     let is_cancelled = |message: &Value| {
         message["method"] == "notifications/cancelled"
-            && message["params"]["requestId"] == question["id"]
+            && message["params"]["requestId"] == input_request["id"]
     };
     let task_question =
-        question["params"]["_meta"]["io.modelcontextprotocol/related-task"].is_object();
+        input_request["params"]["_meta"]["io.modelcontextprotocol/related-task"].is_object();
     assert!(
         task_question || host.early().iter().any(is_cancelled),
         "{:?}",

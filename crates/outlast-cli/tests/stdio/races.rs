@@ -60,7 +60,7 @@ fn a_failed_accept_does_not_end_the_gateway() {
     echo(&mut two, "two");
     echo(&mut one, "one again");
     assert_eq!(gateway_pid(home), pid);
-    assert_eq!(status(home)["gateway"]["windows"], 2);
+    assert_eq!(status(home)["gateway"]["hosts"], 2);
     leave(one);
     leave(two);
 }

@@ -21,7 +21,7 @@ fn a_relay_attaches_to_the_gateway_that_serve_runs() {
     let status = status(home);
     assert_eq!(status["gateway"]["pid"], serving.child.id(), "{status}");
     assert_eq!(status["gateway"]["kind"], "serve");
-    assert_eq!(status["gateway"]["windows"], 1);
+    assert_eq!(status["gateway"]["hosts"], 1);
     assert_eq!(status["gateway"]["urls"], json!([serving.url]));
     // HTTP clients are served as before, and the command line finds the token itself.
     assert_eq!(

@@ -67,14 +67,39 @@ pub(super) struct Resumption {
     pub(super) session: Option<SavedSession>,
 }
 
+/// The error for a client whose upstream cannot be reached, with a next step.
+pub(super) fn unreachable(spec: &ConnectSpec, fault: &client::Error) -> ErrorObject {
+    let (upstream, next) = (&*spec.name, advice(fault));
+    codes::internal(format!("{upstream} cannot be reached: {fault}{next}"))
+}
+
 impl Connection {
-    /// Connects to an upstream for `client`, or resumes what a previous run of this process left.
+    /// Connects to an upstream for `client`, or resumes what a previous run of this process left. A
+    /// failure is logged.
     pub(super) async fn open(
         spec: &ConnectSpec,
         client: &Arc<ClientHandle>,
         resumed: Resumption,
         dedicated: Option<DedicatedSlot>,
     ) -> Result<Arc<Self>, ErrorObject> {
+        let connected = Self::connect(spec, client, resumed, dedicated).await;
+        connected.map_err(|fault| {
+            tracing::warn!(
+                upstream = &*spec.name,
+                fault = fault.brief(),
+                "cannot connect to the upstream"
+            );
+            unreachable(spec, &fault)
+        })
+    }
+
+    /// Like [`open`](Self::open), without a log line for a failure.
+    pub(super) async fn connect(
+        spec: &ConnectSpec,
+        client: &Arc<ClientHandle>,
+        resumed: Resumption,
+        dedicated: Option<DedicatedSlot>,
+    ) -> Result<Arc<Self>, client::Error> {
         let shared = Arc::new(Shared {
             owner: client.owner().clone(),
             accepts: client.accepts(),
@@ -109,19 +134,8 @@ impl Connection {
             handshake_timeout: spec.handshake,
             ..ClientOptions::default()
         };
-        let unreachable = |fault: client::Error| {
-            let (upstream, next) = (&*spec.name, advice(&fault));
-            tracing::warn!(
-                upstream,
-                fault = fault.brief(),
-                "cannot connect to the upstream"
-            );
-            codes::internal(format!("{upstream} cannot be reached: {fault}{next}"))
-        };
-        let upstream = client::Client::connect(target, options)
-            .await
-            .map_err(unreachable)?;
-        let server = upstream.server().await.map_err(unreachable)?;
+        let upstream = client::Client::connect(target, options).await?;
+        let server = upstream.server().await?;
         let owner = &shared.owner;
         tracing::info!(upstream = &*spec.name, owner = owner.to_string(), era = ?server.era(), "connected");
         let conversations = upstream.conversations();

@@ -11,7 +11,7 @@ use outlast_engine::{InputKinds, Owner};
 use tokio::sync::watch;
 
 use super::Upstream;
-use super::connection::{Connection, Resumption};
+use super::connection::{Connection, Resumption, unreachable};
 use crate::server::ClientHandle;
 
 /// Whether a probe is running.
@@ -31,14 +31,14 @@ impl Upstream {
         let _guard = self.probes.begin();
         let absent = Arc::new(ClientHandle::absent(Owner::Local, InputKinds::NONE));
         let spec = self.connect_spec(self.settings.era);
-        match Connection::open(&spec, &absent, Resumption::default(), None).await {
+        match Connection::connect(&spec, &absent, Resumption::default(), None).await {
             Ok(connection) => {
                 connection.upstream.close().await;
                 Ok(())
             }
-            Err(error) => {
+            Err(fault) => {
                 self.probe_failed.store(true, Ordering::Relaxed);
-                Err(error.message)
+                Err(unreachable(&spec, &fault).message)
             }
         }
     }

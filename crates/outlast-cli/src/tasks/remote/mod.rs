@@ -166,7 +166,7 @@ async fn attached(
     done
 }
 
-/// Runs `action` for a task at a server, on a connection that answers no input requests.
+/// Runs `work` for a task at a server, on a connection that answers no input requests.
 async fn with_task(
     server: NamedServer,
     id: &str,
@@ -178,7 +178,7 @@ async fn with_task(
     done
 }
 
-/// The same for commands that list tasks.
+/// Runs `work` on a connection that can list tasks.
 async fn with_list(
     server: NamedServer,
     work: impl AsyncFnOnce(&Client) -> Result<(), Failure>,
@@ -250,8 +250,8 @@ async fn whole_id(client: &Client, id: &str) -> Result<String, Failure> {
 }
 
 /// Returns the task, or the failure that the server does not have it.
-fn found(id: &str, answer: Result<PeerTask, client::Error>) -> Result<PeerTask, Failure> {
-    answer.map_err(|fault| match fault.code() {
+fn found(id: &str, response: Result<PeerTask, client::Error>) -> Result<PeerTask, Failure> {
+    response.map_err(|fault| match fault.code() {
         Some(codes::INVALID_PARAMS) => Failure::NoTaskThere(id.to_owned()),
         _ => fault.into(),
     })
