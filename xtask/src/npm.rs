@@ -58,8 +58,8 @@ pub(crate) fn node_22(modules: &Path) -> Result<PathBuf, String> {
     } else {
         "node".into()
     };
-    let asked = Command::new(&node).arg("--version").output();
-    let output = asked.map_err(|error| format!("{}: {error}", node.display()))?;
+    let version = Command::new(&node).arg("--version").output();
+    let output = version.map_err(|error| format!("{}: {error}", node.display()))?;
     let output = String::from_utf8_lossy(&output.stdout).trim().to_owned();
     let major = output.trim_start_matches('v').split('.').next();
     match major.and_then(|major| major.parse::<u32>().ok()) {

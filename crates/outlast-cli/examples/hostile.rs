@@ -50,8 +50,8 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     });
     let samples = Tool::new("samples", HOSTILE, |_, cx| async move {
         let message = json!({ "role": "user", "content": { "type": "text", "text": HOSTILE } });
-        let asked = json!({ "messages": [message], "systemPrompt": HOSTILE, "maxTokens": 9 });
-        cx.sample_raw(asked).await?;
+        let request = json!({ "messages": [message], "systemPrompt": HOSTILE, "maxTokens": 9 });
+        cx.sample_raw(request).await?;
         Ok(text("done"))
     });
     let named = Tool::new(

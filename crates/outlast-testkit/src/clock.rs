@@ -9,7 +9,7 @@ use tokio::time::Instant;
 
 /// A clock whose time is what it was set to, plus the time of tokio since then.
 ///
-/// Clones are the same clock. Setting it moves no timer, as with the clock of a machine.
+/// Clones are the same clock. Like the clock of a machine, it can be set without an effect on timers.
 #[derive(Clone, Debug)]
 pub struct SimClock(Arc<Mutex<Setting>>);
 
@@ -47,7 +47,7 @@ impl SimClock {
     }
 
     fn setting(&self) -> MutexGuard<'_, Setting> {
-        // One assignment cannot be left half done.
+        // A panic cannot leave a single assignment half done.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

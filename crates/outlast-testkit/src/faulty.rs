@@ -1,5 +1,5 @@
-//! A store that fails on demand: before the commit, after it, slowly, forever, by dropping
-//! events, or with a chosen health.
+//! A store that fails on demand: before or after the commit, with a delay, without a reply, by
+//! dropping events, or with a chosen health.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -19,13 +19,13 @@ pub struct FaultyStore {
     faults: Faults,
 }
 
-/// The faults of a [`FaultyStore`]. Clones steer the same store.
+/// The faults of a [`FaultyStore`]. Clones control the same store.
 #[derive(Clone, Debug, Default)]
 pub struct Faults(Arc<Mutex<Plan>>);
 
 /// Where a write fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Strike {
+pub enum WriteFault {
     /// Nothing is written, and the caller gets an error.
     BeforeCommit,
     /// The write is committed, but the caller gets the error "unavailable".
@@ -39,11 +39,11 @@ pub type BeforeNotify = Arc<dyn Fn() + Send + Sync>;
 
 #[derive(Debug, Default)]
 struct Plan {
-    spared: u64,
+    passing: u64,
     failing: u64,
-    strike: Option<Strike>,
+    write_fault: Option<WriteFault>,
     delay: Duration,
-    muted: u64,
+    dropped_events: u64,
     writes: u64,
     before_notify: Hook,
     /// What the store reports instead of what the inner store does.
@@ -54,18 +54,18 @@ struct Plan {
 struct Hook(Option<BeforeNotify>);
 
 impl FaultyStore {
-    /// A store that makes no faults yet.
+    /// A store without faults.
     pub fn new(inner: Arc<dyn Store>) -> Self {
         let faults = Faults::default();
         Self { inner, faults }
     }
 
-    /// What steers the faults.
+    /// The control of the faults.
     pub fn faults(&self) -> Faults {
         self.faults.clone()
     }
 
-    /// Does a write, unless a fault strikes it.
+    /// Performs a write, unless the test planned a fault for it.
     async fn write<T>(
         &self,
         write: impl Future<Output = Result<T, StoreError>> + Send,
@@ -74,23 +74,23 @@ impl FaultyStore {
         if let Some(refusal) = self.faults.refusal(false) {
             return Err(refusal);
         }
-        let strike = self.faults.strike();
-        if strike == Some(Strike::BeforeCommit) {
-            return Err(struck());
+        let write_fault = self.faults.write_fault();
+        if write_fault == Some(WriteFault::BeforeCommit) {
+            return Err(fault_error());
         }
         let written = write.await;
         if written.is_ok() {
             self.faults.before_notify();
         }
-        match strike {
-            Some(Strike::AfterCommit) => written.and(Err(struck())),
-            Some(Strike::NoReply) => std::future::pending().await,
+        match write_fault {
+            Some(WriteFault::AfterCommit) => written.and(Err(fault_error())),
+            Some(WriteFault::NoReply) => std::future::pending().await,
             _ => written,
         }
     }
 
-    /// Does something else, after the delay.
-    async fn later<T>(&self, call: impl Future<Output = T> + Send) -> T {
+    /// Performs another operation after the delay.
+    async fn delayed<T>(&self, call: impl Future<Output = T> + Send) -> T {
         self.wait().await;
         call.await
     }
@@ -105,19 +105,19 @@ impl FaultyStore {
 
 impl Faults {
     /// Lets the next `count` writes fail.
-    pub fn fail_writes(&self, count: u64, strike: Strike) {
-        self.fail_writes_after(0, count, strike);
+    pub fn fail_writes(&self, count: u64, write_fault: WriteFault) {
+        self.fail_writes_after(0, count, write_fault);
     }
 
     /// Lets `spared` writes pass and the `count` after those fail.
-    pub fn fail_writes_after(&self, spared: u64, count: u64, strike: Strike) {
+    pub fn fail_writes_after(&self, passing: u64, count: u64, write_fault: WriteFault) {
         let mut plan = self.plan();
-        plan.spared = spared;
+        plan.passing = passing;
         plan.failing = count;
-        plan.strike = Some(strike);
+        plan.write_fault = Some(write_fault);
     }
 
-    /// Lets every answer take this long from now on.
+    /// Delays every reply by this time from now on.
     pub fn delay(&self, delay: Duration) {
         self.plan().delay = delay;
     }
@@ -129,7 +129,7 @@ impl Faults {
 
     /// Drops the next `count` events of the store.
     pub fn drop_events(&self, count: u64) {
-        self.plan().muted = count;
+        self.plan().dropped_events = count;
     }
 
     /// Lets the store report this health from now on, and refuse what a store in that state refuses.
@@ -141,7 +141,7 @@ impl Faults {
         }
     }
 
-    /// Why a write is refused for the health that is reported; `creates` if it is that of a new task.
+    /// The error of a write in the reported health. `creates`: whether the write creates a task.
     fn refusal(&self, creates: bool) -> Option<StoreError> {
         let plan = self.plan();
         let reason = match &*plan.health.as_ref()?.borrow() {
@@ -153,23 +153,23 @@ impl Faults {
         Some(StoreError::Unavailable(reason))
     }
 
-    /// How many writes were asked for so far, failed ones included.
+    /// The number of writes so far, failed ones included.
     pub fn writes(&self) -> u64 {
         self.plan().writes
     }
 
-    fn strike(&self) -> Option<Strike> {
+    fn write_fault(&self) -> Option<WriteFault> {
         let mut plan = self.plan();
         plan.writes += 1;
-        if plan.spared > 0 {
-            plan.spared -= 1;
+        if plan.passing > 0 {
+            plan.passing -= 1;
             return None;
         }
         if plan.failing == 0 {
             return None;
         }
         plan.failing -= 1;
-        plan.strike
+        plan.write_fault
     }
 
     fn before_notify(&self) {
@@ -179,15 +179,15 @@ impl Faults {
         }
     }
 
-    fn mutes(&self) -> bool {
+    fn drops_event(&self) -> bool {
         let mut plan = self.plan();
-        let muted = plan.muted > 0;
-        plan.muted -= u64::from(muted);
-        muted
+        let dropped_events = plan.dropped_events > 0;
+        plan.dropped_events -= u64::from(dropped_events);
+        dropped_events
     }
 
     fn plan(&self) -> MutexGuard<'_, Plan> {
-        // A few numbers, each valid whatever the others are.
+        // The fields are independent, so a panic leaves no invalid combination.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -196,7 +196,7 @@ impl Faults {
 impl Store for FaultyStore {
     fn insert(&self, insert: Insert) -> StoreFuture<'static, InsertResult> {
         let this = self.clone();
-        // Nothing is written before its turn.
+        // Nothing is written before the future is polled.
         StoreFuture::boxed(async move {
             match this.faults.refusal(true) {
                 Some(refusal) => Err(refusal),
@@ -228,10 +228,10 @@ impl Store for FaultyStore {
     }
 
     async fn claim(&self, node: NodeId, limit: usize) -> Result<Vec<Committed<Task>>, StoreError> {
-        // A claim that fails has offered nothing: there is no failure after its commit.
+        // A failed claim returns no tasks, so there is no failure after its commit.
         self.wait().await;
-        match self.faults.strike() {
-            Some(Strike::BeforeCommit) => Err(struck()),
+        match self.faults.write_fault() {
+            Some(WriteFault::BeforeCommit) => Err(fault_error()),
             _ => self.inner.claim(node, limit).await,
         }
     }
@@ -239,7 +239,7 @@ impl Store for FaultyStore {
     async fn join(&self, node: NodeId) -> Result<StoreEvents, StoreError> {
         self.wait().await;
         let feed = self.inner.join(node).await?;
-        Ok(filtered(feed, self.faults.clone()))
+        Ok(filtered_events(feed, self.faults.clone()))
     }
 
     fn health(&self) -> watch::Receiver<Health> {
@@ -252,7 +252,7 @@ impl Store for FaultyStore {
 
     forward_store!(self => &self.inner; publish_progress);
     forward_store!(self => &self.inner, around write; remove, write_records, swap_record, publish_address);
-    forward_store!(self => &self.inner, around later; load, page, search, due, usage, record, records, leave, nodes, close);
+    forward_store!(self => &self.inner, around delayed; load, page, search, due, usage, record, records, leave, nodes, close);
 }
 
 impl std::fmt::Debug for FaultyStore {
@@ -268,25 +268,25 @@ impl std::fmt::Debug for Hook {
 }
 
 /// The events of `feed`, without those that are dropped.
-fn filtered(mut feed: StoreEvents, faults: Faults) -> StoreEvents {
-    let (tell, heard) = mpsc::unbounded_channel();
+fn filtered_events(mut feed: StoreEvents, faults: Faults) -> StoreEvents {
+    let (sender, filtered) = mpsc::unbounded_channel();
     tokio::spawn(async move {
         loop {
-            let news = tokio::select! {
-                () = tell.closed() => return,
-                news = feed.recv() => news,
+            let event = tokio::select! {
+                () = sender.closed() => return,
+                event = feed.recv() => event,
             };
-            let Some(news) = news else { return };
-            if !faults.mutes() && tell.send(news).is_err() {
+            let Some(event) = event else { return };
+            if !faults.drops_event() && sender.send(event).is_err() {
                 return;
             }
         }
     });
-    heard
+    filtered
 }
 
-fn struck() -> StoreError {
-    StoreError::Unavailable(Reason::new("a fault struck it"))
+fn fault_error() -> StoreError {
+    StoreError::Unavailable(Reason::new("a planned fault"))
 }
 
 #[cfg(test)]
@@ -306,9 +306,9 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_write_struck_before_the_commit_changes_nothing() {
+    async fn a_write_that_fails_before_the_commit_changes_nothing() {
         let (store, faults) = faulty();
-        faults.fail_writes(1, Strike::BeforeCommit);
+        faults.fail_writes(1, WriteFault::BeforeCommit);
         let reply = store.insert(insertion(task(1))).await;
         assert!(reply.is_err_and(|error| error.is_transient()));
         assert_eq!(fixtures::snapshot(&store, fixtures::id(1)).await, None);
@@ -317,9 +317,9 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_write_struck_after_the_commit_is_there() {
+    async fn a_write_that_fails_after_the_commit_is_stored() {
         let (store, faults) = faulty();
-        faults.fail_writes_after(1, 1, Strike::AfterCommit);
+        faults.fail_writes_after(1, 1, WriteFault::AfterCommit);
         stored(&store, task(1)).await;
         let reply = store.insert(insertion(task(2))).await;
         assert!(reply.is_err_and(|error| error.is_transient()));
@@ -329,7 +329,7 @@ mod tests {
     #[tokio::test]
     async fn a_hook_sees_a_write_that_its_caller_does_not_know_of() {
         let (store, faults) = faulty();
-        faults.fail_writes(1, Strike::NoReply);
+        faults.fail_writes(1, WriteFault::NoReply);
         let (seen, mut look) = mpsc::unbounded_channel();
         faults.run_before_notify(Arc::new(move || {
             seen.send(()).expect("the test receives it");
@@ -342,7 +342,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn answers_come_late() {
+    async fn replies_are_delayed() {
         let (store, faults) = faulty();
         faults.delay(Duration::from_secs(3));
         let before = tokio::time::Instant::now();
@@ -351,7 +351,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn news_are_dropped() {
+    async fn events_are_dropped() {
         let (store, faults) = faulty();
         let first = stored(&store, task(1)).await;
         let second = stored(&store, task(2)).await;

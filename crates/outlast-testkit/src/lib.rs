@@ -29,7 +29,7 @@ pub use clock::SimClock;
 #[cfg(unix)]
 pub use command::{CommandOutput, RunCommand, RunningCommand, output_of, wait_for_end};
 pub use example::example;
-pub use faulty::{BeforeNotify, Faults, FaultyStore, Strike};
+pub use faulty::{BeforeNotify, Faults, FaultyStore, WriteFault};
 pub use ids::CountingIds;
 pub use limit::{eventually, wait_for, within};
 pub use model::ModelStore;

@@ -35,7 +35,7 @@ struct World {
 
 #[derive(Debug)]
 struct Member {
-    tell: mpsc::UnboundedSender<StoreEvent>,
+    sender: mpsc::UnboundedSender<StoreEvent>,
     epoch: u64,
     address: Option<Arc<str>>,
 }
@@ -100,10 +100,10 @@ impl World {
         }
     }
 
-    fn tell_others(&self, node: NodeId, news: StoreEvent) {
+    fn notify_others(&self, node: NodeId, event: StoreEvent) {
         for (_, member) in self.nodes.iter().filter(|(known, _)| **known != node) {
             // A node that stopped listening is about to leave.
-            let _ = member.tell.send(news.clone());
+            let _ = member.sender.send(event.clone());
         }
     }
 }
@@ -184,7 +184,7 @@ impl ModelStore {
         }
         let replies = committed(&entry.task);
         world.write(replace.records);
-        world.tell_others(replace.node, StoreEvent::TaskChanged(id));
+        world.notify_others(replace.node, StoreEvent::TaskChanged(id));
         Ok(replies)
     }
 }
@@ -210,7 +210,7 @@ impl Store for ModelStore {
             let found = world.tasks.get(&id);
             if found.is_some_and(|entry| entry.task.revision == expected) {
                 world.tasks.remove(&id);
-                world.tell_others(node, StoreEvent::TaskChanged(id));
+                world.notify_others(node, StoreEvent::TaskChanged(id));
                 gone.push(id);
             }
         }
@@ -356,11 +356,11 @@ impl Store for ModelStore {
     }
 
     async fn join(&self, node: NodeId) -> Result<StoreEvents, StoreError> {
-        let (tell, feed) = mpsc::unbounded_channel();
+        let (sender, feed) = mpsc::unbounded_channel();
         let mut world = self.world()?;
         let before = world.nodes.remove(&node);
         let member = Member {
-            tell,
+            sender,
             epoch: before.as_ref().map_or(1, |before| before.epoch + 1),
             address: before.and_then(|before| before.address),
         };
@@ -371,7 +371,7 @@ impl Store for ModelStore {
     async fn leave(&self, node: NodeId) -> Result<(), StoreError> {
         let mut world = self.world()?;
         world.nodes.remove(&node);
-        world.tell_others(node, StoreEvent::NodeLeft);
+        world.notify_others(node, StoreEvent::NodeLeft);
         Ok(())
     }
 
@@ -403,7 +403,7 @@ impl Store for ModelStore {
 
     fn publish_progress(&self, node: NodeId, id: TaskId, progress: &Progress) {
         if let Ok(world) = self.world() {
-            world.tell_others(node, StoreEvent::Progress(id, progress.clone()));
+            world.notify_others(node, StoreEvent::Progress(id, progress.clone()));
         }
     }
 

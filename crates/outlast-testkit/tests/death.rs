@@ -11,9 +11,9 @@ const MORTAL: &str = env!("CARGO_BIN_EXE_death_child");
 
 #[test]
 fn promises_hold_after_a_kill_at_a_random_moment() {
-    let plan = |_: u64, dice: &mut SeededRandom| {
+    let plan = |_: u64, random: &mut SeededRandom| {
         (
-            Death::After(Duration::from_millis(15 + dice.below(150))),
+            Death::After(Duration::from_millis(15 + random.below(150))),
             None,
         )
     };
@@ -75,15 +75,15 @@ fn promises_hold_when_death_comes_between_acknowledgement_and_notice() {
 
 #[test]
 fn promises_hold_on_a_disk_that_fails_and_recovers() {
-    lives("trouble", 30, 5, 300, |n, dice| {
-        let at = 1 + dice.below(30);
+    lives("trouble", 30, 5, 300, |n, random| {
+        let at = 1 + random.below(30);
         let trouble = if n % 2 == 0 {
             format!("fsync@{at}")
         } else {
             format!("full@{at}")
         };
         (
-            Death::After(Duration::from_millis(200 + dice.below(300))),
+            Death::After(Duration::from_millis(200 + random.below(300))),
             Some(trouble),
         )
     });
@@ -99,7 +99,7 @@ fn lives(
 ) {
     let seed = seed();
     println!("{name}: DEATH_SEED={seed}");
-    let mut dice = SeededRandom::new(seed);
+    let mut random = SeededRandom::new(seed);
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -114,11 +114,11 @@ fn lives(
             journal = Journal::default();
         }
         let path = folder.path().join("tasks.db");
-        let (death, trouble) = plan(n, &mut dice);
+        let (death, trouble) = plan(n, &mut random);
         let life = ChildProcess::start(
             Path::new(MORTAL),
             &path,
-            dice.next(),
+            random.next(),
             death,
             trouble.as_deref(),
             None,

@@ -16,7 +16,7 @@ use outlast_engine::{
 };
 use outlast_store::sqlite::{DiskFailure, FailPoint, FailPoints};
 use outlast_store::{Sqlite, SqliteOptions};
-use outlast_testkit::{Faults, FaultyStore, Strike};
+use outlast_testkit::{Faults, FaultyStore, WriteFault};
 use outlast_wire::Raw;
 use tokio::sync::Semaphore;
 use tokio::time::{sleep, timeout};
@@ -51,11 +51,11 @@ macro_rules! points {
 }
 
 points! {
-    memory_before_commit: Point::Strikes(Strike::BeforeCommit, 1);
-    memory_after_commit_before_ack: Point::Strikes(Strike::AfterCommit, 1);
+    memory_before_commit: Point::Strikes(WriteFault::BeforeCommit, 1);
+    memory_after_commit_before_ack: Point::Strikes(WriteFault::AfterCommit, 1);
     memory_after_ack_before_notify: Point::HeldUp;
-    memory_down_for_a_while: Point::Strikes(Strike::BeforeCommit, 6);
-    memory_down_and_lying: Point::Strikes(Strike::AfterCommit, 6);
+    memory_down_for_a_while: Point::Strikes(WriteFault::BeforeCommit, 6);
+    memory_down_and_lying: Point::Strikes(WriteFault::AfterCommit, 6);
     memory_late: Point::Late;
     sqlite_fsync_error_before_commit: Point::Disk(FailPoint::BeforeCommit, DiskFailure::SyncError);
     sqlite_disk_full: Point::Disk(FailPoint::BeforeCommit, DiskFailure::Full);
@@ -66,49 +66,49 @@ points! {
 
 /// A creation that is acknowledged is run and kept; one that is refused leaves nothing at work.
 async fn create_survives(point: Point) {
-    let stage = Stage::new(point).await;
-    stage.arm();
-    match stage.engine.create(call("gated")).await {
+    let harness = Harness::new(point).await;
+    harness.arm();
+    match harness.engine.create(call("gated")).await {
         Ok(created) => {
             let id = created.task().id;
-            stage.tools.gate.add_permits(1);
-            assert_eq!(stage.wait(id).await.body, Some(raw("1")));
+            harness.tools.gate.add_permits(1);
+            assert_eq!(harness.wait(id).await.body, Some(raw("1")));
         }
         Err(error) => assert!(error.is_transient(), "{error}"),
     }
-    stage.tools.gate.add_permits(10);
-    stage.nothing_is_open().await;
-    assert!(stage.tools.started.load(Ordering::SeqCst) <= 1);
+    harness.tools.gate.add_permits(10);
+    harness.nothing_is_open().await;
+    assert!(harness.tools.started.load(Ordering::SeqCst) <= 1);
     // The store is back, sooner or later.
-    let id = stage.create("gated").await;
-    assert_eq!(stage.wait(id).await.body, Some(raw("1")));
-    stage.holds_after_a_restart(&[id]).await;
+    let id = harness.create("gated").await;
+    assert_eq!(harness.wait(id).await.body, Some(raw("1")));
+    harness.holds_after_a_restart(&[id]).await;
 }
 
 /// An outcome is kept until the store takes it, and each waiter gets it once.
 async fn finish_survives(point: Point) {
-    let stage = Stage::new(point).await;
-    let id = stage.create("gated").await;
-    let waiters = [(); 3].map(|()| stage.waiter(id));
-    stage.arm();
-    stage.tools.gate.add_permits(1);
+    let harness = Harness::new(point).await;
+    let id = harness.create("gated").await;
+    let waiters = [(); 3].map(|()| harness.waiter(id));
+    harness.arm();
+    harness.tools.gate.add_permits(1);
     for waiter in waiters {
         let settled = waiter.await.expect("it is answered");
         assert_eq!(settled.summary.ending, Ending::Result);
         assert_eq!(settled.body, Some(raw("1")));
     }
-    stage.nothing_is_open().await;
-    assert_eq!(stage.tools.started.load(Ordering::SeqCst), 1);
-    stage.holds_after_a_restart(&[id]).await;
+    harness.nothing_is_open().await;
+    assert_eq!(harness.tools.started.load(Ordering::SeqCst), 1);
+    harness.holds_after_a_restart(&[id]).await;
 }
 
 /// A cancellation that is acknowledged holds; one with an unknown outcome takes effect or can be repeated.
 async fn cancel_survives(point: Point) {
-    let stage = Stage::new(point).await;
-    let id = stage.create("gated").await;
-    let waiter = stage.waiter(id);
-    stage.arm();
-    while let Err(error) = stage.engine.cancel_now(&ada(), id).await {
+    let harness = Harness::new(point).await;
+    let id = harness.create("gated").await;
+    let waiter = harness.waiter(id);
+    harness.arm();
+    while let Err(error) = harness.engine.cancel_now(&ada(), id).await {
         if !error.is_transient() {
             // It took effect although the caller got the error "unavailable".
             break;
@@ -117,19 +117,19 @@ async fn cancel_survives(point: Point) {
     }
     let settled = waiter.await.expect("it is answered");
     assert_eq!(settled.summary.ending, Ending::Cancelled);
-    stage.nothing_is_open().await;
-    stage.holds_after_a_restart(&[id]).await;
+    harness.nothing_is_open().await;
+    harness.holds_after_a_restart(&[id]).await;
 }
 
 /// An answer that is acknowledged reaches the work.
 async fn answer_survives(point: Point) {
-    let stage = Stage::new(point).await;
-    let id = stage.create("ask").await;
-    let key = stage.question(id).await;
-    let waiter = stage.waiter(id);
-    stage.arm();
+    let harness = Harness::new(point).await;
+    let id = harness.create("ask").await;
+    let key = harness.open_key(id).await;
+    let waiter = harness.waiter(id);
+    harness.arm();
     let answers: BTreeMap<_, _> = [(key, InputResponse::Result(raw("2")))].into();
-    while let Err(error) = stage
+    while let Err(error) = harness
         .engine
         .provide_input(&ada(), id, answers.clone())
         .await
@@ -138,32 +138,32 @@ async fn answer_survives(point: Point) {
         sleep(Duration::from_millis(5)).await;
     }
     assert_eq!(waiter.await.expect("it is answered").body, Some(raw("2")));
-    stage.nothing_is_open().await;
-    stage.holds_after_a_restart(&[id]).await;
+    harness.nothing_is_open().await;
+    harness.holds_after_a_restart(&[id]).await;
 }
 
 /// As if the process had died between the store's word and its own: the next one finds everything.
 #[tokio::test]
 async fn whoever_dies_before_it_gives_notice_leaves_what_was_stored() {
     for what in ["create", "finish", "cancel", "answer"] {
-        let stage = Stage::new(Point::Strikes(Strike::NoReply, 1)).await;
-        let engine = stage.engine.clone();
+        let harness = Harness::new(Point::Strikes(WriteFault::NoReply, 1)).await;
+        let engine = harness.engine.clone();
         let mut acknowledged = Vec::new();
         if what == "create" {
-            stage.arm();
+            harness.arm();
             tokio::spawn(async move { engine.create(call("gated")).await.map(drop) });
         } else {
-            let id = stage
+            let id = harness
                 .create(if what == "answer" { "ask" } else { "gated" })
                 .await;
             acknowledged.push(id);
             let answers = match what {
-                "answer" => [(stage.question(id).await, InputResponse::Result(raw("2")))].into(),
+                "answer" => [(harness.open_key(id).await, InputResponse::Result(raw("2")))].into(),
                 _ => BTreeMap::new(),
             };
-            stage.arm();
+            harness.arm();
             match what {
-                "finish" => stage.tools.gate.add_permits(1),
+                "finish" => harness.tools.gate.add_permits(1),
                 "cancel" => drop(tokio::spawn(async move {
                     engine.cancel_now(&ada(), id).await.map(drop)
                 })),
@@ -174,12 +174,12 @@ async fn whoever_dies_before_it_gives_notice_leaves_what_was_stored() {
         }
         sleep(Duration::from_millis(50)).await;
         // The dead engine says nothing more; its node is gone.
-        stage
+        harness
             .inner
-            .leave(stage.engine.node())
+            .leave(harness.engine.node())
             .await
             .expect("it is open");
-        let next = open(stage.inner.clone(), &Arc::default()).await;
+        let next = open(harness.inner.clone(), &Arc::default()).await;
         let usage = next
             .usage(&Owner::principal("ada"))
             .await
@@ -200,27 +200,27 @@ async fn whoever_dies_before_it_gives_notice_leaves_what_was_stored() {
 /// Finished outcomes wait for a store that is down, all of them, and are stored once it is back.
 #[tokio::test]
 async fn outcomes_wait_for_a_store_that_is_down() {
-    let stage = Stage::new(Point::Strikes(Strike::BeforeCommit, 60)).await;
+    let harness = Harness::new(Point::Strikes(WriteFault::BeforeCommit, 60)).await;
     let mut ids = Vec::new();
     for _ in 0..20 {
-        ids.push(stage.create("gated").await);
+        ids.push(harness.create("gated").await);
     }
-    let waiters: Vec<_> = ids.iter().map(|id| stage.waiter(*id)).collect();
-    stage.arm();
-    stage.tools.gate.add_permits(20);
+    let waiters: Vec<_> = ids.iter().map(|id| harness.waiter(*id)).collect();
+    harness.arm();
+    harness.tools.gate.add_permits(20);
     for waiter in waiters {
         assert_eq!(waiter.await.expect("it is answered").body, Some(raw("1")));
     }
-    assert_eq!(stage.tools.started.load(Ordering::SeqCst), 20);
-    stage.nothing_is_open().await;
-    stage.holds_after_a_restart(&ids).await;
+    assert_eq!(harness.tools.started.load(Ordering::SeqCst), 20);
+    harness.nothing_is_open().await;
+    harness.holds_after_a_restart(&ids).await;
 }
 
 /// Where a write fails, or how.
 #[derive(Clone, Copy, Debug)]
 enum Point {
     /// The next writes to the memory store.
-    Strikes(Strike, u64),
+    Strikes(WriteFault, u64),
     /// The store has confirmed, and the reply to the caller is delayed.
     HeldUp,
     /// Every answer of the memory store takes its time.
@@ -231,7 +231,7 @@ enum Point {
     Slow(FailPoint),
 }
 
-struct Stage {
+struct Harness {
     point: Point,
     engine: Engine,
     tools: Arc<Tools>,
@@ -242,7 +242,7 @@ struct Stage {
     file: Option<(tempfile::TempDir, PathBuf)>,
 }
 
-impl Stage {
+impl Harness {
     async fn new(point: Point) -> Self {
         let trouble = Arc::new(Trouble::new(point));
         let (inner, file): (Arc<dyn Store>, _) = match point {
@@ -308,8 +308,8 @@ impl Stage {
         wait(&self.engine, id).await
     }
 
-    /// The question that a task asks.
-    async fn question(&self, id: TaskId) -> InputKey {
+    /// The key of the open input request of a task.
+    async fn open_key(&self, id: TaskId) -> InputKey {
         loop {
             if let Ok(Snapshot::Open(task)) = self.engine.get(&ada(), id).await
                 && let Some(open) = task.outstanding()

@@ -24,7 +24,7 @@ fn main() -> Result<(), Failure> {
         answers: HashMap::new(),
         next: 0,
     };
-    while let Some(message) = probe.hear()? {
+    while let Some(message) = probe.read()? {
         if message["method"] == "tools/call" {
             probe.record.clear();
             let arguments = &message["params"]["arguments"];
@@ -148,7 +148,7 @@ impl Probe {
             if let Some(answer) = self.answers.remove(id) {
                 return Ok(Some(answer));
             }
-            let Some(message) = self.hear()? else {
+            let Some(message) = self.read()? else {
                 return Ok(None);
             };
             match (&message["method"], message["id"].as_str()) {
@@ -165,7 +165,7 @@ impl Probe {
     }
 
     /// The next message of the client. `None` at the end of the input.
-    fn hear(&mut self) -> Result<Option<Value>, Failure> {
+    fn read(&mut self) -> Result<Option<Value>, Failure> {
         let mut line = String::new();
         match self.lines.read_line(&mut line)? {
             0 => Ok(None),

@@ -98,9 +98,9 @@ async fn ask(outlast: &str, url: &str) -> Result<(), Failure> {
     };
     let call = call(&client, tool).await?;
     handler
-        .asked
+        .request_count
         .subscribe()
-        .wait_for(|asked| *asked > 0)
+        .wait_for(|request_count| *request_count > 0)
         .await?;
     gateway.kill().await?;
     gateway.start_again().await?;
@@ -121,18 +121,18 @@ async fn cut(outlast: &str, url: &str) -> Result<(), Failure> {
     let (client, handler) = gateway.client().await?;
     let call = call(&client, RESEARCH).await?;
     handler
-        .asked
+        .request_count
         .subscribe()
-        .wait_for(|asked| *asked > 0)
+        .wait_for(|request_count| *request_count > 0)
         .await?;
     for _ in 0..CUTS {
         proxy.cut().await?;
     }
     handler.answers.send_replace(true);
     says(call, "# Research Report: tides").await?;
-    let asked = *handler.asked.borrow();
-    if asked != 1 {
-        return Err(format!("the client got the input request {asked} times").into());
+    let request_count = *handler.request_count.borrow();
+    if request_count != 1 {
+        return Err(format!("the client got the input request {request_count} times").into());
     }
     println!("ok      an input request over broken streams");
     Ok(())
@@ -314,7 +314,7 @@ async fn is_ready(address: &str) -> Result<bool, Failure> {
 #[derive(Default)]
 struct WaitingHandler {
     /// How many elicitations have arrived.
-    asked: watch::Sender<usize>,
+    request_count: watch::Sender<usize>,
     answers: watch::Sender<bool>,
 }
 
@@ -328,7 +328,8 @@ impl ClientHandler for WaitingHandler {
         if request.kind == InputKind::Roots {
             return InputResponse::Result(Raw::from(&json!({ "roots": [] })));
         }
-        self.asked.send_modify(|asked| *asked += 1);
+        self.request_count
+            .send_modify(|request_count| *request_count += 1);
         let _ = self.answers.subscribe().wait_for(|answers| *answers).await;
         let params = request.params.map(|params| params.as_str().to_owned());
         // server-everything accepts only one of its options.

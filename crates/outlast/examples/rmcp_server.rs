@@ -70,12 +70,12 @@ impl Reports {
             .required_bool("agree")
             .build()
             .map_err(|error| ErrorData::internal_error(error.to_string(), None))?;
-        let question = ElicitRequestParams::FormElicitationParams {
+        let input_request = ElicitRequestParams::FormElicitationParams {
             meta: None,
             message: format!("Delete {title}?"),
             requested_schema: agree,
         };
-        let answer = context.peer.create_elicitation(question).await;
+        let answer = context.peer.create_elicitation(input_request).await;
         let answer = answer.map_err(|error| ErrorData::internal_error(error.to_string(), None))?;
         let agreed = answer
             .content

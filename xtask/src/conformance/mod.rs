@@ -23,7 +23,7 @@ use known_failures::KnownFailures;
 use results::Results;
 
 /// One run of the suite.
-struct Leg {
+struct SuiteRun {
     /// The name of its list and its results.
     name: &'static str,
     /// The revision whose requirements are run.
@@ -51,8 +51,8 @@ enum Side {
     },
 }
 
-const LEGS: &[Leg] = &[
-    Leg {
+const SUITE_RUNS: &[SuiteRun] = &[
+    SuiteRun {
         name: "server-2025-11-25",
         revision: "2025-11-25",
         side: Side::Server {
@@ -60,7 +60,7 @@ const LEGS: &[Leg] = &[
         },
         successes: 83,
     },
-    Leg {
+    SuiteRun {
         name: "server-2026-07-28",
         revision: "2026-07-28",
         side: Side::Server {
@@ -68,7 +68,7 @@ const LEGS: &[Leg] = &[
         },
         successes: 195,
     },
-    Leg {
+    SuiteRun {
         name: "gateway-2025-11-25",
         revision: "2025-11-25",
         side: Side::Gateway {
@@ -76,7 +76,7 @@ const LEGS: &[Leg] = &[
         },
         successes: 82,
     },
-    Leg {
+    SuiteRun {
         name: "gateway-2026-07-28",
         revision: "2026-07-28",
         side: Side::Gateway {
@@ -84,7 +84,7 @@ const LEGS: &[Leg] = &[
         },
         successes: 194,
     },
-    Leg {
+    SuiteRun {
         name: "rmcp-2025-11-25",
         revision: "2025-11-25",
         side: Side::GatewayToChild {
@@ -92,7 +92,7 @@ const LEGS: &[Leg] = &[
         },
         successes: 82,
     },
-    Leg {
+    SuiteRun {
         name: "rmcp-2026-07-28",
         revision: "2026-07-28",
         side: Side::GatewayToChild {
@@ -100,7 +100,7 @@ const LEGS: &[Leg] = &[
         },
         successes: 194,
     },
-    Leg {
+    SuiteRun {
         name: "client-2025-11-25",
         revision: "2025-11-25",
         side: Side::Client {
@@ -109,7 +109,7 @@ const LEGS: &[Leg] = &[
         },
         successes: 20,
     },
-    Leg {
+    SuiteRun {
         name: "client-2026-07-28",
         revision: "2026-07-28",
         side: Side::Client {
@@ -141,21 +141,22 @@ impl Side {
 pub(crate) fn run(only: &[String]) -> Result<(), String> {
     if let Some(unknown) = only
         .iter()
-        .find(|name| LEGS.iter().all(|leg| leg.name != *name))
+        .find(|name| SUITE_RUNS.iter().all(|suite_run| suite_run.name != *name))
     {
-        let known: Vec<_> = LEGS.iter().map(|leg| leg.name).collect();
+        let known: Vec<_> = SUITE_RUNS.iter().map(|suite_run| suite_run.name).collect();
         let known = known.join(", ");
         return Err(format!(
             "there is no run named {unknown}; the runs are: {known}"
         ));
     }
     let suite = Suite::installed()?;
-    let wanted = |leg: &&Leg| only.is_empty() || only.iter().any(|name| name == leg.name);
+    let wanted =
+        |suite_run: &&SuiteRun| only.is_empty() || only.iter().any(|name| name == suite_run.name);
     let mut failed = Vec::new();
-    for leg in LEGS.iter().filter(wanted) {
-        println!("\nofficial suite, {}", leg.name);
-        if let Err(why) = suite.run(leg) {
-            failed.push(format!("{}:\n{why}", leg.name));
+    for suite_run in SUITE_RUNS.iter().filter(wanted) {
+        println!("\nofficial suite, {}", suite_run.name);
+        if let Err(why) = suite.run(suite_run) {
+            failed.push(format!("{}:\n{why}", suite_run.name));
         }
     }
     if failed.is_empty() {
@@ -180,23 +181,23 @@ impl Suite {
         })
     }
 
-    fn run(&self, leg: &Leg) -> Result<(), String> {
-        let out = root().join("target/conformance").join(leg.name);
+    fn run(&self, suite_run: &SuiteRun) -> Result<(), String> {
+        let out = root().join("target/conformance").join(suite_run.name);
         if out.exists() {
             std::fs::remove_dir_all(&out).map_err(|error| format!("{}: {error}", out.display()))?;
         }
         let known =
-            KnownFailures::read(&root().join(format!("peers/conformance/{}.txt", leg.name)))?;
-        let mut required = self.required(leg)?;
+            KnownFailures::read(&root().join(format!("peers/conformance/{}.txt", suite_run.name)))?;
+        let mut required = self.required(suite_run)?;
         let stale = known.excluded().filter(|left| !required.contains(*left));
         let mut wrong: Vec<_> = stale
             .map(|left| format!("{left} is excluded and not required; remove it from the list"))
             .collect();
         required.retain(|scenario| known.excluded().all(|left| left != scenario));
-        match leg.side {
+        match suite_run.side {
             Side::Server { example } => {
                 let listening = Listening::start(&peers::example(example)?)?;
-                self.run_server_suite(&listening, leg, &out);
+                self.run_server_suite(&listening, suite_run, &out);
             }
             Side::Gateway { example } => {
                 let behind = Listening::start(&peers::example(example)?)?;
@@ -204,26 +205,26 @@ impl Suite {
                 command.args(["--log", "warn"]);
                 command.args(["--url", &behind.url]);
                 let listening = Listening::from(command)?;
-                self.run_server_suite(&listening, leg, &out);
+                self.run_server_suite(&listening, suite_run, &out);
             }
             Side::GatewayToChild { example } => {
                 let mut command = gateway(&binary(Build::Debug)?);
                 command.args(["--log", "warn", "--"]);
                 command.arg(peers::example(example)?);
                 let listening = Listening::from(command)?;
-                self.run_server_suite(&listening, leg, &out);
+                self.run_server_suite(&listening, suite_run, &out);
             }
             Side::Client { example, also } => {
                 let command = peers::example(example)?.display().to_string();
                 required.extend(also.iter().map(|scenario| (*scenario).to_owned()));
                 for scenario in &required {
                     let args = ["client", "--command", &command, "--scenario", scenario];
-                    self.run_suite(&args, &["--spec-version", leg.revision], &out);
+                    self.run_suite(&args, &["--spec-version", suite_run.revision], &out);
                 }
             }
         }
-        let results = Results::read(&out, leg.side.prefix())?;
-        wrong.extend(errors_of(leg, &required, &results, &known));
+        let results = Results::read(&out, suite_run.side.prefix())?;
+        wrong.extend(errors_of(suite_run, &required, &results, &known));
         if wrong.is_empty() {
             let (scenarios, checks) = (results.scenarios(), results.successes());
             println!(
@@ -251,20 +252,20 @@ impl Suite {
         }
     }
 
-    /// The same with all scenarios that the revision requires of a server.
-    fn run_server_suite(&self, server: &Listening, leg: &Leg, out: &Path) {
+    /// Runs all scenarios of the suite that the revision requires of a server.
+    fn run_server_suite(&self, server: &Listening, suite_run: &SuiteRun, out: &Path) {
         let what = ["server", "--url", &server.url];
-        self.run_suite(&what, &["--requirements", leg.revision], out);
+        self.run_suite(&what, &["--requirements", suite_run.revision], out);
     }
 
     /// The scenarios that the revision requires of our side, from the suite's own list.
-    fn required(&self, leg: &Leg) -> Result<BTreeSet<String>, String> {
+    fn required(&self, suite_run: &SuiteRun) -> Result<BTreeSet<String>, String> {
         let file = self
             .folder
-            .join(format!("requirements/{}.yaml", leg.revision));
+            .join(format!("requirements/{}.yaml", suite_run.revision));
         let text = std::fs::read_to_string(&file)
             .map_err(|error| format!("{}: {error}", file.display()))?;
-        let side = leg.side.section();
+        let side = suite_run.side.section();
         let required = section(&text, side);
         if required.is_empty() {
             Err(format!("{} requires nothing of a {side}", file.display()))
@@ -276,15 +277,15 @@ impl Suite {
 
 /// Returns the errors of a run, one line each.
 fn errors_of(
-    leg: &Leg,
+    suite_run: &SuiteRun,
     required: &BTreeSet<String>,
     results: &Results,
     known: &KnownFailures,
 ) -> Vec<String> {
     let mut wrong = Vec::new();
-    let (some, least) = (results.successes(), leg.successes);
-    if some < least {
-        wrong.push(format!("only {some} checks succeeded, {least} should"));
+    let (some, minimum) = (results.successes(), suite_run.successes);
+    if some < minimum {
+        wrong.push(format!("only {some} checks succeeded, {minimum} should"));
     }
     for scenario in required {
         if !results.succeeded_at_all(scenario) {
@@ -322,7 +323,7 @@ fn section(yaml: &str, name: &str) -> BTreeSet<String> {
 mod tests {
     use super::*;
 
-    const LEG: Leg = Leg {
+    const SUITE_RUN: SuiteRun = SuiteRun {
         name: "test",
         revision: "2025-11-25",
         side: Side::Server {
@@ -334,7 +335,7 @@ mod tests {
     fn wrong(results: &[(&str, &str, &str)], known: &str) -> Vec<String> {
         let required = ["ping".to_owned()].into();
         errors_of(
-            &LEG,
+            &SUITE_RUN,
             &required,
             &Results::of(results),
             &KnownFailures::parse(known).unwrap(),

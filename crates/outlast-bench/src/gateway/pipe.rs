@@ -46,12 +46,12 @@ impl Pipe {
         ) + "\n";
         let before = processor_of(self.child.id())?;
         let began = Instant::now();
-        let (mut asked, mut times) = (VecDeque::new(), Vec::new());
+        let (mut sent_at, mut times) = (VecDeque::new(), Vec::new());
         for _ in 0..self.in_flight {
-            asked.push_back(Instant::now());
+            sent_at.push_back(Instant::now());
             self.requests.write_all(request.as_bytes())?;
         }
-        while let Some(at) = asked.pop_front() {
+        while let Some(at) = sent_at.pop_front() {
             self.line.clear();
             self.answers.read_line(&mut self.line)?;
             if !self.line.contains("\"text\"") {
@@ -59,7 +59,7 @@ impl Pipe {
             }
             times.push(at.elapsed().as_secs_f64() * 1e6);
             if began.elapsed() < turn {
-                asked.push_back(Instant::now());
+                sent_at.push_back(Instant::now());
                 self.requests.write_all(request.as_bytes())?;
             }
         }

@@ -177,13 +177,13 @@ impl Target {
                 busy.spawn(async move {
                     let mut times = Vec::new();
                     while began.elapsed() < turn {
-                        let asked = Instant::now();
+                        let began = Instant::now();
                         match operation {
                             Operation::Lifecycle => client.lifecycle().await?,
                             Operation::Get => drop(client.get().await?),
                             Operation::Call => client.call("plain").await?,
                         }
-                        times.push(asked.elapsed().as_secs_f64() * 1e6);
+                        times.push(began.elapsed().as_secs_f64() * 1e6);
                     }
                     BenchResult::Ok((client, times))
                 });

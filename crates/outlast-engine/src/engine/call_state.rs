@@ -174,10 +174,10 @@ impl CallState {
         self.lock().response_senders.remove(key);
     }
 
-    pub(crate) fn deliver(&self, key: &InputKey, answer: &InputResponse) {
+    pub(crate) fn deliver(&self, key: &InputKey, response: &InputResponse) {
         let waiting = self.lock().response_senders.remove(key);
         if let Some(sender) = waiting {
-            let _ = sender.send(answer.clone());
+            let _ = sender.send(response.clone());
         }
     }
 }

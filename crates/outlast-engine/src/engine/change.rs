@@ -218,10 +218,10 @@ impl Inner {
                     self.subscribers.publish_end(id, event, ended_task);
                 }
                 Effect::Deliver(key) => {
-                    if let (Some(call_state), Some(answer)) =
+                    if let (Some(call_state), Some(response)) =
                         (&call_state, task.input.responses.get(key))
                     {
-                        call_state.deliver(key, answer);
+                        call_state.deliver(key, response);
                     }
                 }
                 Effect::NotifyCancel => {
@@ -259,8 +259,8 @@ impl Inner {
         for effect in effects {
             match effect {
                 Effect::Deliver(key) => {
-                    if let Some(answer) = task.input.responses.get(key) {
-                        call_state.deliver(key, answer);
+                    if let Some(response) = task.input.responses.get(key) {
+                        call_state.deliver(key, response);
                     }
                 }
                 Effect::NotifyCancel => call_state.cancellation.request(),

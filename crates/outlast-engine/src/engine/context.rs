@@ -139,10 +139,10 @@ impl CallContext {
     /// Sends an input request to the caller and waits for the response. Dropping the future
     /// withdraws the request.
     pub async fn request_input(&self, request: InputRequest) -> Result<InputResponse, InputError> {
-        let answered = self
+        let unconfirmed = self
             .request_input_as(self.call_state.fresh_key(), request)
             .await?;
-        Ok(answered.confirm_soon())
+        Ok(unconfirmed.confirm_soon())
     }
 
     /// Sends an input request before any work is done. A caller can be asked to repeat its call
@@ -183,7 +183,7 @@ impl CallContext {
         )?;
         let limit = sizes.input_requests;
         let received = self.call_state.expect_response(key.clone());
-        let mut asked = OpenInputRequest {
+        let mut open_request = OpenInputRequest {
             cx: self.clone(),
             key: key.clone(),
             withdraw_on_drop: true,
@@ -196,32 +196,32 @@ impl CallContext {
             limit,
         };
         if let Err(refused) = self.clone().store_input_request(key, command).await {
-            asked.withdraw_on_drop = refused.is_transient();
+            open_request.withdraw_on_drop = refused.is_transient();
             return Err(refused.into());
         }
-        asked.response(received).await
+        open_request.response(received).await
     }
 
     /// Waits for the response to an input request of an earlier attempt that is open, or answered
     /// and not confirmed.
     pub async fn response_to(&self, key: InputKey) -> Result<UnconfirmedResponse, InputError> {
         let received = self.call_state.expect_response(key.clone());
-        let asked = OpenInputRequest {
+        let open_request = OpenInputRequest {
             cx: self.clone(),
             key: key.clone(),
             withdraw_on_drop: true,
         };
-        let (answered, open) = self.call_state.newest().map_or((None, false), |task| {
+        let (response, is_open) = self.call_state.newest().map_or((None, false), |task| {
             let open = task
                 .outstanding()
                 .is_some_and(|all| all.get(&key).is_some());
             (task.input.responses.get(&key).cloned(), open)
         });
-        match answered {
-            Some(answer) => Ok(asked.done(answer)),
-            None if open => asked.response(received).await,
+        match response {
+            Some(response) => Ok(open_request.done(response)),
+            None if is_open => open_request.response(received).await,
             None => {
-                asked.disarm();
+                open_request.disarm();
                 Err(InputError::Withdrawn)
             }
         }
@@ -394,7 +394,7 @@ impl OpenInputRequest {
         received: oneshot::Receiver<InputResponse>,
     ) -> Result<UnconfirmedResponse, InputError> {
         match received.await {
-            Ok(answer) => Ok(self.done(answer)),
+            Ok(response) => Ok(self.done(response)),
             Err(_) => {
                 self.disarm();
                 Err(InputError::Withdrawn)

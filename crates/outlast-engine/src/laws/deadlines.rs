@@ -125,10 +125,10 @@ pub async fn run_limit_is_due_while_the_task_works(store: &Arc<dyn Store>) {
     let lifetime = Lifetime::new(TTL, TtlPolicy::KeepLive, Some(10_000));
     let task = stored(store, task_with_lifetime(1, lifetime)).await;
     only_due_at(store, CREATED.plus(10_000)).await;
-    let asked = changed(store, &task, request_input(&task, "name")).await;
+    let waiting = changed(store, &task, request_input(&task, "name")).await;
     only_due_at(store, CREATED.plus(TTL)).await;
     // It waits for one second.
-    let works = changed(store, &asked, provide_input("name")).await;
+    let works = changed(store, &waiting, provide_input("name")).await;
     only_due_at(store, CREATED.plus(11_000)).await;
     let over = ended(store, &works, result("1")).await;
     only_due_at(store, over.expires()).await;

@@ -173,16 +173,16 @@ async fn a_clock_that_goes_back_removes_no_task() {
     let task = harness.create("ask").await;
     harness.clock.set_back(std::time::Duration::from_secs(50));
     pass(10).await;
-    let asked = harness.engine.load(&ada(), task.id).await.unwrap();
-    assert!(asked.updated >= task.updated);
-    let keys = open_keys(&asked);
+    let waiting = harness.engine.load(&ada(), task.id).await.unwrap();
+    assert!(waiting.updated >= task.updated);
+    let keys = open_keys(&waiting);
     harness
         .engine
         .provide_input(&ada(), task.id, accept(&keys[0]))
         .await
         .unwrap();
     let settled = harness.wait(task.id).await;
-    assert!(settled.summary.updated >= asked.updated);
+    assert!(settled.summary.updated >= waiting.updated);
 }
 
 fn small() -> Policy {

@@ -11,7 +11,7 @@ use crate::harness::{Harness, ada, pass};
 #[tokio::test(start_paused = true)]
 async fn cancelling_now_ends_the_task_and_stops_the_work() {
     let harness = Harness::new().await;
-    let id = harness.create("stubborn").await.id;
+    let id = harness.create("ignores_cancel").await.id;
     pass(10).await;
     let task = harness.engine.cancel_now(&ada(), id).await.unwrap();
     // V1-CANCEL-3: cancelled before the response.
@@ -24,7 +24,7 @@ async fn cancelling_now_ends_the_task_and_stops_the_work() {
 #[tokio::test(start_paused = true)]
 async fn a_second_cancel_is_refused() {
     let harness = Harness::new().await;
-    let id = harness.create("stubborn").await.id;
+    let id = harness.create("ignores_cancel").await.id;
     let _ = harness.engine.cancel_now(&ada(), id).await.unwrap();
     // V1-CANCEL-1.
     let again = harness.engine.cancel_now(&ada(), id).await.map(drop);
@@ -63,7 +63,7 @@ async fn a_cooperative_runner_stops_when_cancelled() {
 #[tokio::test(start_paused = true)]
 async fn an_uncooperative_runner_is_aborted_at_the_deadline() {
     let harness = Harness::new().await;
-    let id = harness.create("stubborn").await.id;
+    let id = harness.create("ignores_cancel").await.id;
     pass(10).await;
     harness.engine.request_cancel(&ada(), id).await.unwrap();
     let before = harness.clock.now();

@@ -30,7 +30,7 @@ async fn a_task_is_stored_exactly_until_it_expires() {
 #[tokio::test(start_paused = true)]
 async fn expiry_answers_waiters_and_stops_the_work() {
     let harness = Harness::with(strict()).await;
-    let mut short = call("stubborn");
+    let mut short = call("ignores_cancel");
     short.ttl_ms = Some(1_000);
     let id = harness.engine.create(short).await.unwrap().task().id;
     // A1-23.
@@ -85,7 +85,7 @@ async fn kept_work_outlasts_its_ttl() {
 async fn a_call_is_stopped_at_its_run_limit() {
     let policy = Policy::default().with_run_limit(Duration::from_millis(5_000));
     let harness = Harness::with(policy).await;
-    let id = harness.create("stubborn").await.id;
+    let id = harness.create("ignores_cancel").await.id;
     let settled = harness.wait(id).await;
     assert!(matches!(settled.summary.ending, Ending::Error(_)));
     assert!(
@@ -104,7 +104,7 @@ async fn an_extended_task_expires_later() {
     let mut short = call("echo");
     short.ttl_ms = Some(1_000);
     let id = harness.engine.create(short).await.unwrap().task().id;
-    let mut slow = call("stubborn");
+    let mut slow = call("ignores_cancel");
     slow.ttl_ms = Some(1_000);
     let open = harness.engine.create(slow).await.unwrap().task().id;
     harness.wait(id).await;
@@ -129,7 +129,7 @@ async fn a_thousand_deadlines_are_handled() {
     )
     .await;
     for n in 0..1_000 {
-        let mut short = call("stubborn");
+        let mut short = call("ignores_cancel");
         short.ttl_ms = Some(1_000 + n);
         let _ = harness.engine.create(short).await.unwrap();
     }
@@ -151,7 +151,7 @@ fn strict() -> Policy {
 #[tokio::test(start_paused = true)]
 async fn only_an_ended_task_is_deleted_and_completely() {
     let harness = Harness::new().await;
-    let running = harness.create("stubborn").await.id;
+    let running = harness.create("ignores_cancel").await.id;
     assert!(!harness.engine.delete_ended(&ada(), running).await.unwrap());
     assert!(harness.engine.get(&ada(), running).await.is_ok());
     let ended = harness.create("echo").await.id;

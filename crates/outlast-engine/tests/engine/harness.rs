@@ -200,17 +200,17 @@ impl Runner for Tools {
                 }
             }
             "ask-briefly" => {
-                let asked =
+                let response =
                     tokio::time::timeout(Duration::from_millis(500), cx.request_input(form()))
                         .await;
                 pass(500).await;
-                Outcome::Result(raw(if asked.is_ok() { "true" } else { "false" }))
+                Outcome::Result(raw(if response.is_ok() { "true" } else { "false" }))
             }
             "obedient" => {
                 cx.cancelled().await;
                 Outcome::Cancelled
             }
-            "stubborn" => {
+            "ignores_cancel" => {
                 pass(3_600_000).await;
                 Outcome::Result(raw("4"))
             }

@@ -23,7 +23,7 @@ async fn a_waiter_on_one_node_wakes_when_another_finishes() {
 async fn a_cancel_reaches_the_node_that_runs_the_call() {
     let one = Harness::new().await;
     let two = one.another().await;
-    let now = one.create("stubborn").await.id;
+    let now = one.create("ignores_cancel").await.id;
     let soon = one.create("obedient").await.id;
     pass(10).await;
     let _ = two.engine.cancel_now(&ada(), now).await.unwrap();
@@ -69,7 +69,7 @@ async fn a_watcher_on_one_node_sees_what_happens_on_the_other() {
 async fn the_work_of_a_lost_node_is_recovered_by_another() {
     let one = Harness::new().await;
     let two = one.another().await;
-    let lost = one.create("stubborn").await.id;
+    let lost = one.create("ignores_cancel").await.id;
     let again = one
         .engine
         .create(repeatable("second"))

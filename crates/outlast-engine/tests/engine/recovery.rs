@@ -18,7 +18,7 @@ async fn crash(harness: Harness) -> Harness {
 #[tokio::test(start_paused = true)]
 async fn work_that_may_not_run_again_ends_as_unknown() {
     let harness = Harness::new().await;
-    let id = harness.create("stubborn").await.id;
+    let id = harness.create("ignores_cancel").await.id;
     pass(10).await;
     let harness = crash(harness).await;
     // P4: recovered before the engine is open.
@@ -58,7 +58,7 @@ async fn the_number_of_attempts_is_bounded() {
     let mut harness = Harness::new().await;
     let id = harness
         .engine
-        .create(repeatable("stubborn"))
+        .create(repeatable("ignores_cancel"))
         .await
         .unwrap()
         .task()
@@ -146,7 +146,7 @@ async fn a_call_with_a_requested_cancellation_never_reruns() {
     let harness = Harness::new().await;
     let id = harness
         .engine
-        .create(repeatable("stubborn"))
+        .create(repeatable("ignores_cancel"))
         .await
         .unwrap()
         .task()
@@ -177,7 +177,7 @@ async fn a_thousand_interrupted_tasks_are_recovered_before_the_engine_opens() {
     let policy = outlast_engine::Policy::default().with_quota(quota);
     let harness = Harness::with(policy).await;
     for _ in 0..1_000 {
-        let _ = harness.create("stubborn").await;
+        let _ = harness.create("ignores_cancel").await;
     }
     let harness = crash(harness).await;
     assert_eq!(

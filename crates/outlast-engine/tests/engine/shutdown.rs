@@ -41,7 +41,7 @@ async fn no_new_work_is_accepted_while_the_engine_drains() {
 #[tokio::test(start_paused = true)]
 async fn calls_that_cannot_finish_are_left_for_the_next_start() {
     let harness = Harness::new().await;
-    let id = harness.create("stubborn").await.id;
+    let id = harness.create("ignores_cancel").await.id;
     let store = harness.store.clone();
     let done = harness
         .engine
@@ -65,7 +65,7 @@ async fn calls_that_cannot_finish_are_left_for_the_next_start() {
 #[tokio::test(start_paused = true)]
 async fn waiters_are_answered_at_shutdown() {
     let harness = Harness::new().await;
-    let id = harness.create("stubborn").await.id;
+    let id = harness.create("ignores_cancel").await.id;
     let engine = harness.engine.clone();
     let waiter = tokio::spawn(async move { engine.wait(&ada(), id).await });
     pass(10).await;

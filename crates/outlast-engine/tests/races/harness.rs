@@ -197,6 +197,6 @@ pub(crate) async fn answer_first(engine: &Engine, id: TaskId) {
 
 /// How many random schedules of each scenario run. Half as many run with priorities.
 fn iterations() -> usize {
-    let asked = std::env::var("RACES").ok();
-    asked.map_or(2_000, |asked| asked.parse().unwrap())
+    let races = std::env::var("RACES").ok();
+    races.map_or(2_000, |races| races.parse().unwrap())
 }

@@ -32,9 +32,9 @@ pub(crate) fn write(out: &mut Vec<u8>, task: &Task) {
         waiting_since: lifetime.waiting_since.map(|since| since.0),
         cancel: task.cancel.map(Cancel::from),
         timeline_dropped: (task.timeline.dropped != 0).then_some(task.timeline.dropped),
-        asked: (!task.input.keys.is_empty()).then_some(&task.input.keys),
-        asks: task.outstanding().map(asks),
-        answers: (!task.input.responses.is_empty()).then_some(&task.input.responses),
+        keys: (!task.input.keys.is_empty()).then_some(&task.input.keys),
+        open: task.outstanding().map(open_requests),
+        responses: (!task.input.responses.is_empty()).then_some(&task.input.responses),
     };
     serde_json::to_writer(out, &details)
         .expect("strings, numbers and valid JSON are JSON, and memory takes it");
@@ -51,9 +51,12 @@ pub(crate) struct Details {
     waiting_since: Option<u64>,
     cancel: Option<Cancel>,
     pub(crate) timeline_dropped: u32,
-    pub(crate) asked: BTreeSet<InputKey>,
-    asks: Vec<StoredRequest>,
-    pub(crate) answers: BTreeMap<InputKey, InputResponse>,
+    #[serde(rename = "asked")]
+    pub(crate) keys: BTreeSet<InputKey>,
+    #[serde(rename = "asks")]
+    open: Vec<StoredRequest>,
+    #[serde(rename = "answers")]
+    pub(crate) responses: BTreeMap<InputKey, InputResponse>,
 }
 
 impl Details {
@@ -84,26 +87,26 @@ impl Details {
 
     /// Returns the open input requests, if there are any.
     pub(crate) fn take_input_requests(&mut self) -> Option<Outstanding> {
-        let asks = std::mem::take(&mut self.asks).into_iter().map(|ask| {
-            let question = InputRequest {
-                kind: ask.kind,
-                params: ask.params,
-                timing: ask.timing,
+        let open = std::mem::take(&mut self.open).into_iter().map(|stored| {
+            let request = InputRequest {
+                kind: stored.kind,
+                params: stored.params,
+                timing: stored.timing,
             };
-            (ask.key, question)
+            (stored.key, request)
         });
-        Outstanding::new(asks.collect())
+        Outstanding::new(open.collect())
     }
 }
 
-fn asks(outstanding: &Outstanding) -> Vec<StoredRequestRef<'_>> {
-    let asks = outstanding.iter().map(|(key, question)| StoredRequestRef {
+fn open_requests(outstanding: &Outstanding) -> Vec<StoredRequestRef<'_>> {
+    let requests = outstanding.iter().map(|(key, request)| StoredRequestRef {
         key,
-        kind: question.kind,
-        timing: question.timing,
-        params: question.params.as_ref(),
+        kind: request.kind,
+        timing: request.timing,
+        params: request.params.as_ref(),
     });
-    asks.collect()
+    requests.collect()
 }
 
 #[derive(Serialize)]
@@ -122,12 +125,12 @@ struct DetailsRef<'a> {
     cancel: Option<Cancel>,
     #[serde(skip_serializing_if = "Option::is_none")]
     timeline_dropped: Option<u32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    asked: Option<&'a BTreeSet<InputKey>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    asks: Option<Vec<StoredRequestRef<'a>>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    answers: Option<&'a BTreeMap<InputKey, InputResponse>>,
+    #[serde(rename = "asked", skip_serializing_if = "Option::is_none")]
+    keys: Option<&'a BTreeSet<InputKey>>,
+    #[serde(rename = "asks", skip_serializing_if = "Option::is_none")]
+    open: Option<Vec<StoredRequestRef<'a>>>,
+    #[serde(rename = "answers", skip_serializing_if = "Option::is_none")]
+    responses: Option<&'a BTreeMap<InputKey, InputResponse>>,
 }
 
 /// The stored form of the TTL policy, unless it is strict.

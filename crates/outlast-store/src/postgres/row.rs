@@ -75,7 +75,7 @@ pub(super) fn task(row: &Row) -> Result<Task, StoreError> {
         cancel: details.cancel(),
         resume_state: handle.map(|bytes| ResumeState(bytes.into())),
         timeline: timeline.map_err(|_| cells.invalid("timeline"))?,
-        input: InputHistory::new(details.asked, details.answers),
+        input: InputHistory::new(details.keys, details.responses),
         state,
     };
     Task::restore(fields).map_err(|error| StoreError::Corrupt(Reason::new(error.to_string())))

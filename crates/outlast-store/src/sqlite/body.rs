@@ -30,8 +30,8 @@ pub(super) fn body(
     let Some(found) = rows.next()? else {
         return Ok(None);
     };
-    let is = |text: Result<&str, _>| text.is_ok_and(|text| text == id.text().as_str());
-    if !is(found.get_ref(0)?.as_str()) {
+    let is_task = |text: Result<&str, _>| text.is_ok_and(|text| text == id.text().as_str());
+    if !is_task(found.get_ref(0)?.as_str()) {
         return Ok(None);
     }
     let damaged = |what: String| {
@@ -52,9 +52,9 @@ pub(super) fn body(
 pub(super) struct MissedRow(u32);
 
 impl MissedRow {
-    /// Decides whether to retry. Between a commit and its publication a row can be missed briefly.
+    /// Returns if the lookup is to be repeated. Between a commit and its publication a row can be missed briefly.
     /// While the store is down, only its recovery shows where the row is.
-    pub(super) async fn again(
+    pub(super) async fn retry(
         &mut self,
         id: TaskId,
         row: RowId,
@@ -73,7 +73,7 @@ impl MissedRow {
     }
 }
 
-/// A bad row as a fault.
+/// Converts the reason why a row cannot be read.
 pub(super) fn fault(bad: RowError) -> FileFault {
     match bad {
         RowError::Sqlite(error) => error.into(),

@@ -49,7 +49,7 @@ pub(super) fn check_log(path: &Path, durability: Durability) -> Result<Log, Open
     }
     if let Some((first, last)) = scan.marks {
         let found = mark_in_file(path, scan.page_bytes).map_err(OpenError::io(path))?;
-        // A torn page of the file means nothing, because the log contains the complete page.
+        // If the page in the file is torn, the log contains the complete page.
         if let Some(found) = found
             && (found.store != last.store
                 || found.commits.saturating_add(1) < first.commits
@@ -74,8 +74,8 @@ pub(super) fn check_log(path: &Path, durability: Durability) -> Result<Log, Open
     })
 }
 
-/// Refuses a file that ends before the last page that its header counts. Not applicable with a log,
-/// which may contain the rest.
+/// Refuses a file that ends before the last page that its header counts. Only for a file without a
+/// log: a log may contain the missing pages.
 pub(super) fn check_length(path: &Path) -> Result<(), OpenError> {
     let Header(header, length) = header_of(path).map_err(OpenError::io(path))?;
     if header.len() < HEADER_BYTES {

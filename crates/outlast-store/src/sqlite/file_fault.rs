@@ -20,8 +20,8 @@ pub(super) enum FileFault {
     /// A row is not where it was written: another program changed the file.
     Missing(Reason),
     /// A file of the store was deleted or replaced while it was open.
-    Moved(Reason),
-    /// This value cannot be stored. Others can.
+    Replaced(Reason),
+    /// This value cannot be stored. Other values can.
     Refused(Reason),
 }
 
@@ -32,7 +32,7 @@ impl FileFault {
         | Self::Busy(reason)
         | Self::Damaged(reason)
         | Self::Missing(reason)
-        | Self::Moved(reason)
+        | Self::Replaced(reason)
         | Self::Refused(reason)) = self;
         reason.clone()
     }
@@ -44,7 +44,7 @@ impl FileFault {
             Self::Io(reason)
             | Self::Full(reason)
             | Self::Busy(reason)
-            | Self::Moved(reason)
+            | Self::Replaced(reason)
             | Self::Refused(reason) => StoreError::Unavailable(reason.clone()),
         }
     }

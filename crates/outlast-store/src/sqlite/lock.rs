@@ -83,7 +83,7 @@ impl Lock {
         let _ = self.write_mark();
     }
 
-    /// Records that the file contains everything.
+    /// Records that the file contains every commit, so that the lock file needs no mark.
     pub(super) fn clear_commits(&mut self) {
         self.acknowledged = None;
     }

@@ -43,14 +43,14 @@ impl OpenFiles {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => "deleted",
                 Err(error) => {
                     let what = format!("{} cannot be read: {error}", path.display());
-                    return Err(FileFault::Moved(Reason::new(what)));
+                    return Err(FileFault::Replaced(Reason::new(what)));
                 }
             };
             let path = path.display();
             let what = format!(
                 "{path} was {problem} while the store was open; put it back, or stop this process and restore a backup"
             );
-            return Err(FileFault::Moved(Reason::new(what)));
+            return Err(FileFault::Replaced(Reason::new(what)));
         }
         Ok(())
     }

@@ -121,7 +121,7 @@ impl Sqlite {
                 self.shared.bodies.add(cached);
                 return Ok(body);
             }
-            missing.again(id, row, self.shared.health.watch()).await?;
+            missing.retry(id, row, self.shared.health.watch()).await?;
         }
     }
 }
@@ -162,7 +162,7 @@ impl Store for Sqlite {
             if let Some(task) = found.await? {
                 return Ok(Some(Committed::confirmed_by_backend(task)));
             }
-            missing.again(id, row, self.shared.health.watch()).await?;
+            missing.retry(id, row, self.shared.health.watch()).await?;
         }
     }
 

@@ -161,22 +161,22 @@ async fn fill(store: &Arc<dyn Store>) -> Everything {
         params: Some(fixtures::raw("null")),
         timing: InputTiming::BeforeWork,
     };
-    let ask = Command::RequestInput {
+    let command = Command::RequestInput {
         attempt: asking.attempt,
         key: InputKey::new("second \" key"),
         request: odd,
         limit: 9,
     };
-    let asking = fixtures::changed(store, &asking, ask).await;
+    let asking = fixtures::changed(store, &asking, command).await;
     let mut plain = fixtures::input_request();
     plain.params = None;
-    let ask = Command::RequestInput {
+    let command = Command::RequestInput {
         attempt: asking.attempt,
         key: InputKey::new("third"),
         request: plain,
         limit: 9,
     };
-    let asking = fixtures::changed(store, &asking, ask).await;
+    let asking = fixtures::changed(store, &asking, command).await;
     fixtures::changed(store, &asking, fixtures::provide_input("first")).await;
 
     let mut chatty = fixtures::stored(store, fixtures::task(4)).await;

@@ -1,4 +1,4 @@
-//! Files of builds from before the first release are refused by name. P11 applies from the first
+//! Files of builds from before the first release are refused, and the error names them. P11 applies from the first
 //! release on: every later schema adds a file here that must open.
 
 use std::fs;
@@ -32,6 +32,7 @@ async fn a_file_of_an_unreleased_build_is_refused_and_not_changed() {
     }
 }
 
+/// Such a build had files named ledgers next to the database.
 #[tokio::test]
 async fn a_ledger_of_an_unreleased_build_is_named() {
     for suffix in ["ledger-a", "ledger-b"] {

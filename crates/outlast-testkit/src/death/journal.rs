@@ -16,7 +16,7 @@ use super::work::{QUOTA, RECORD_KIND, open};
 /// What is known of one store from the outside.
 #[derive(Debug, Default)]
 pub struct Journal {
-    tasks: BTreeMap<String, Known>,
+    tasks: BTreeMap<String, KnownTask>,
     records: BTreeMap<String, u64>,
     facts: usize,
     unavailable: usize,
@@ -24,7 +24,7 @@ pub struct Journal {
 
 /// A promise that was broken.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Broken {
+pub struct BrokenPromise {
     /// Which of P1 to P9.
     pub promise: &'static str,
     /// What was found.
@@ -32,7 +32,7 @@ pub struct Broken {
 }
 
 #[derive(Debug, Default)]
-struct Known {
+struct KnownTask {
     created: Option<(Owner, u64, bool)>,
     ran: u32,
     ended: Option<(String, Option<String>)>,
@@ -43,7 +43,7 @@ struct Known {
 
 impl Journal {
     /// Records the acknowledgements of a child process.
-    pub fn note(&mut self, acks: Vec<Ack>) -> Result<(), Broken> {
+    pub fn note(&mut self, acks: Vec<Ack>) -> Result<(), BrokenPromise> {
         for ack in acks {
             self.facts += 1;
             match ack {
@@ -102,8 +102,8 @@ impl Journal {
     }
 
     /// Opens the store as a restarted program would, and checks every fact.
-    pub async fn check(&self, path: &Path) -> Result<(), Broken> {
-        let fail = |error: &dyn std::fmt::Display| Broken {
+    pub async fn check(&self, path: &Path) -> Result<(), BrokenPromise> {
+        let fail = |error: &dyn std::fmt::Display| BrokenPromise {
             promise: "P1",
             what: error.to_string(),
         };
@@ -129,11 +129,11 @@ impl Journal {
         checked
     }
 
-    fn task(&mut self, id: String) -> &mut Known {
+    fn task(&mut self, id: String) -> &mut KnownTask {
         self.tasks.entry(id).or_default()
     }
 
-    async fn check_tasks(&self, engine: &Engine) -> Result<(), Broken> {
+    async fn check_tasks(&self, engine: &Engine) -> Result<(), BrokenPromise> {
         for (name, known) in &self.tasks {
             let Some((owner, expires, repeatable)) = &known.created else {
                 continue;
@@ -159,7 +159,7 @@ impl Journal {
     }
 
     /// P9: all pages of a list together contain each retained task once.
-    async fn check_lists(&self, engine: &Engine) -> Result<(), Broken> {
+    async fn check_lists(&self, engine: &Engine) -> Result<(), BrokenPromise> {
         let owners: BTreeSet<_> = self
             .tasks
             .values()
@@ -171,7 +171,7 @@ impl Journal {
             let mut cursor = None;
             loop {
                 let page = engine.page(owner, cursor.as_deref(), 97).await;
-                let page = page.map_err(|error| Broken {
+                let page = page.map_err(|error| BrokenPromise {
                     promise: "P9",
                     what: error.to_string(),
                 })?;
@@ -196,7 +196,7 @@ impl Journal {
                 }
             }
             let usage = engine.usage(owner).await;
-            let usage = usage.map_err(|error| Broken {
+            let usage = usage.map_err(|error| BrokenPromise {
                 promise: "P8",
                 what: error.to_string(),
             })?;
@@ -210,7 +210,7 @@ impl Journal {
         Ok(())
     }
 
-    async fn check_records(&self, store: &dyn Store) -> Result<(), Broken> {
+    async fn check_records(&self, store: &dyn Store) -> Result<(), BrokenPromise> {
         for (name, value) in &self.records {
             let key = RecordKey::new(RECORD_KIND, name.as_str());
             let found = store.record(&key, SystemClock.now()).await;
@@ -229,8 +229,13 @@ impl Journal {
     }
 }
 
-impl Known {
-    async fn check(&self, engine: &Engine, scope: &Scope, found: Snapshot) -> Result<(), Broken> {
+impl KnownTask {
+    async fn check(
+        &self,
+        engine: &Engine,
+        scope: &Scope,
+        found: Snapshot,
+    ) -> Result<(), BrokenPromise> {
         let id = found.id();
         let outcome = match &found {
             Snapshot::Ended(summary) => {
@@ -288,6 +293,6 @@ impl Known {
     }
 }
 
-fn broken<T>(promise: &'static str, what: String) -> Result<T, Broken> {
-    Err(Broken { promise, what })
+fn broken<T>(promise: &'static str, what: String) -> Result<T, BrokenPromise> {
+    Err(BrokenPromise { promise, what })
 }

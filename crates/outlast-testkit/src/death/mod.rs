@@ -17,6 +17,6 @@ mod work;
 
 pub use ack::Ack;
 pub use child::{ChildProcess, Death, Ended};
-pub use journal::{Broken, Journal};
+pub use journal::{BrokenPromise, Journal};
 pub use random::SeededRandom;
 pub use work::work;

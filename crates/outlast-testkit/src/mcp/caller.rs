@@ -66,27 +66,27 @@ pub enum Ending {
 }
 
 /// The response to an input request: a result or an error.
-pub type Answers = fn(&str, &Value) -> Result<Value, Value>;
+pub type Responder = fn(&str, &Value) -> Result<Value, Value>;
 
 /// A client whose calls the test makes.
 pub struct Caller {
     /// How it does tasks.
     pub kind: Kind,
     name: &'static str,
-    /// How it answers input requests.
-    pub answers: Answers,
+    /// How it responds to input requests.
+    pub responder: Responder,
     /// Leaves input requests open, and records them like notifications.
-    pub silent: bool,
+    pub leaves_input_open: bool,
     /// The capabilities that it declares.
-    pub can: Value,
+    pub capabilities: Value,
     /// Every input request that it received, with its method.
-    pub asked: Vec<(String, Value)>,
+    pub input_requests: Vec<(String, Value)>,
     /// The notifications of the server.
     pub notifications: Vec<Value>,
-    /// What the server says about itself.
-    pub about: Value,
+    /// The result of `initialize` or `server/discover`.
+    pub server_info: Value,
     wire: Wire,
-    early: VecDeque<Value>,
+    skipped: VecDeque<Value>,
     next: i64,
 }
 
@@ -96,24 +96,24 @@ impl Caller {
         Self::connect_as(kind, endpoint, "by-hand", everything()).await
     }
 
-    /// A client named `name` that declares the capabilities `can`.
+    /// A client named `name` that declares these capabilities.
     pub async fn connect_as(
         kind: Kind,
         endpoint: &ServerEndpoint,
         name: &'static str,
-        can: Value,
+        capabilities: Value,
     ) -> Self {
         let mut caller = Self {
             kind,
             name,
-            answers: accepting,
-            silent: false,
-            can,
-            asked: Vec::new(),
+            responder: accepting,
+            leaves_input_open: false,
+            capabilities,
+            input_requests: Vec::new(),
             notifications: Vec::new(),
-            about: Value::Null,
+            server_info: Value::Null,
             wire: Wire::to(endpoint, kind.version()),
-            early: VecDeque::new(),
+            skipped: VecDeque::new(),
             next: 0,
         };
         caller.introduce().await;
@@ -122,19 +122,19 @@ impl Caller {
 
     async fn introduce(&mut self) {
         if self.kind.is_modern() {
-            self.about = self.request("server/discover", json!({})).await["result"].clone();
+            self.server_info = self.request("server/discover", json!({})).await["result"].clone();
             return;
         }
-        let mut can = self.can.clone();
+        let mut capabilities = self.capabilities.clone();
         if self.kind == Kind::V1 {
-            can["tasks"] = json!({});
+            capabilities["tasks"] = json!({});
         }
         let hello = json!({
             "protocolVersion": self.kind.version(),
-            "capabilities": can,
+            "capabilities": capabilities,
             "clientInfo": { "name": self.name, "version": "1" },
         });
-        self.about = self.request("initialize", hello).await["result"].clone();
+        self.server_info = self.request("initialize", hello).await["result"].clone();
         self.notify("notifications/initialized", json!({})).await;
         if let Wire::Http(http) = &mut self.wire {
             http.listen().await;
@@ -143,7 +143,7 @@ impl Caller {
 
     /// Closes the connection, with every request that is open on it.
     pub fn disconnect(&mut self) {
-        self.early.clear();
+        self.skipped.clear();
         match &mut self.wire {
             Wire::Http(http) => http.disconnect(),
             Wire::Pipe { .. } | Wire::Closed => self.wire = Wire::Closed,
@@ -210,9 +210,9 @@ impl Caller {
     }
 
     /// Calls again with answers to what the first answer asks.
-    pub async fn retry(&mut self, mut params: Value, asked: &Value) -> Value {
-        params["inputResponses"] = self.respond(&asked["inputRequests"], &mut Vec::new());
-        if let Some(state) = asked.get("requestState") {
+    pub async fn retry(&mut self, mut params: Value, result: &Value) -> Value {
+        params["inputResponses"] = self.respond(&result["inputRequests"], &mut Vec::new());
+        if let Some(state) = result.get("requestState") {
             params["requestState"] = state.clone();
         }
         self.request("tools/call", params).await
@@ -255,14 +255,14 @@ impl Caller {
         within("the state of a task", reached).await
     }
 
-    /// Answers questions of a task that were not answered before.
+    /// Responds to input requests of a task that have no response yet.
     pub async fn update(&mut self, task: &Value, asks: &Value, answered: &mut Vec<String>) {
         let responses = self.respond(asks, answered);
         let update = json!({ "taskId": task, "inputResponses": responses });
         self.request("tasks/update", update).await;
     }
 
-    /// The responses to questions that were not answered before.
+    /// The responses to input requests that have no response yet.
     fn respond(&mut self, requests: &Value, answered: &mut Vec<String>) -> Value {
         let mut responses = Map::new();
         for (key, request) in requests.as_object().expect("an object") {
@@ -271,9 +271,10 @@ impl Caller {
             }
             answered.push(key.clone());
             let method = request["method"].as_str().expect("a string");
-            self.asked.push((method.into(), request["params"].clone()));
+            self.input_requests
+                .push((method.into(), request["params"].clone()));
             // This era has no errors for an answer.
-            let answer = (self.answers)(method, &request["params"]);
+            let answer = (self.responder)(method, &request["params"]);
             responses.insert(
                 key.clone(),
                 answer.unwrap_or_else(|_| json!({ "action": "cancel" })),
@@ -282,7 +283,7 @@ impl Caller {
         Value::Object(responses)
     }
 
-    /// Sends a request and waits for its answer; questions are answered meanwhile.
+    /// Sends a request and waits for its response. Meanwhile it responds to input requests.
     pub async fn request(&mut self, method: &str, params: Value) -> Value {
         let id = self.send(method, params).await;
         self.answer_to(id).await
@@ -306,8 +307,8 @@ impl Caller {
     pub async fn answer_to(&mut self, id: i64) -> Value {
         loop {
             let ours = |message: &Value| message["id"] == id && message.get("method").is_none();
-            if let Some(at) = self.early.iter().position(ours) {
-                return self.early.remove(at).expect("it is at this place");
+            if let Some(at) = self.skipped.iter().position(ours) {
+                return self.skipped.remove(at).expect("it is at this place");
             }
             self.receive().await;
         }
@@ -355,12 +356,12 @@ impl Caller {
     }
 
     fn modern(&self, mut params: Value) -> Value {
-        let mut can = self.can.clone();
+        let mut capabilities = self.capabilities.clone();
         if self.kind == Kind::V2 {
-            can["extensions"]["io.modelcontextprotocol/tasks"] = json!({});
+            capabilities["extensions"]["io.modelcontextprotocol/tasks"] = json!({});
         }
         params["_meta"]["io.modelcontextprotocol/protocolVersion"] = json!("2026-07-28");
-        params["_meta"]["io.modelcontextprotocol/clientCapabilities"] = can;
+        params["_meta"]["io.modelcontextprotocol/clientCapabilities"] = capabilities;
         params["_meta"]["io.modelcontextprotocol/clientInfo"] =
             json!({ "name": self.name, "version": "1" });
         params
@@ -369,16 +370,17 @@ impl Caller {
     async fn receive(&mut self) {
         let message = self.wire.receive().await;
         match (message["method"].as_str(), message.get("id")) {
-            (Some(method), Some(id)) if !self.silent => {
-                self.asked.push((method.into(), message["params"].clone()));
-                let answered = match (self.answers)(method, &message["params"]) {
+            (Some(method), Some(id)) if !self.leaves_input_open => {
+                self.input_requests
+                    .push((method.into(), message["params"].clone()));
+                let answered = match (self.responder)(method, &message["params"]) {
                     Ok(result) => json!({ "jsonrpc": "2.0", "id": id, "result": result }),
                     Err(error) => json!({ "jsonrpc": "2.0", "id": id, "error": error }),
                 };
                 self.write(answered).await;
             }
             (Some(_), _) => self.notifications.push(message),
-            (None, _) => self.early.push_back(message),
+            (None, _) => self.skipped.push_back(message),
         }
     }
 
@@ -388,7 +390,7 @@ impl Caller {
     }
 }
 
-/// What a client declares that can be asked everything.
+/// The capabilities of a client that accepts every input request.
 pub fn everything() -> Value {
     json!({ "elicitation": {}, "sampling": {}, "roots": {} })
 }
@@ -435,7 +437,7 @@ pub fn accepting(method: &str, params: &Value) -> Result<Value, Value> {
             json!({ "role": "assistant", "model": "m", "content": { "type": "text", "text": "a thought" } })
         }
         "roots/list" => json!({ "roots": [{ "uri": "file:///home/ada" }] }),
-        other => panic!("{other} is no question"),
+        other => panic!("{other} is not an input request"),
     })
 }
 

@@ -178,7 +178,7 @@ impl Answer {
 
     /// Nothing but comments arrives for a while.
     pub async fn silence(&mut self) {
-        let heard = tokio::time::timeout(Duration::from_millis(200), async {
+        let received = tokio::time::timeout(Duration::from_millis(200), async {
             while self
                 .chunked_line()
                 .await
@@ -186,7 +186,7 @@ impl Answer {
                 .starts_with(':')
             {}
         });
-        assert!(heard.await.is_err());
+        assert!(received.await.is_err());
     }
 
     /// A line of a chunked body, or none at its end.

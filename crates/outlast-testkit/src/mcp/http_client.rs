@@ -109,7 +109,7 @@ impl HttpClient {
         within(status, reached).await;
     }
 
-    /// Answers a question.
+    /// Responds to an input request.
     pub async fn respond(&self, id: &Value, name: &str) {
         let result = json!({ "action": "accept", "content": { "name": name } });
         let accepted = self

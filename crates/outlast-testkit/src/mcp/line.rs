@@ -119,7 +119,7 @@ impl Line {
     }
 
     /// The next request with that method.
-    pub async fn asked(&mut self, method: &str) -> Value {
+    pub async fn expect_request(&mut self, method: &str) -> Value {
         self.find(|message| message["method"] == method && message.get("id").is_some())
             .await
     }

@@ -66,7 +66,7 @@ impl ProcessClient {
     }
 
     /// The next request of the server.
-    pub fn asked(&mut self) -> Value {
+    pub fn next_request(&mut self) -> Value {
         self.find(|message| message.get("id").is_some() && message.get("method").is_some())
     }
 

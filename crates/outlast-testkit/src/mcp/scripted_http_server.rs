@@ -44,10 +44,10 @@ impl ScriptedHttpServer {
     pub async fn listen() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let address = listener.local_addr().expect("it is bound");
-        let (tell, arrived) = mpsc::unbounded_channel();
+        let (sender, arrived) = mpsc::unbounded_channel();
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
-                tokio::spawn(serve(stream, tell.clone()));
+                tokio::spawn(serve(stream, sender.clone()));
             }
         });
         Self {
@@ -174,7 +174,7 @@ impl EventStream {
     }
 }
 
-async fn serve(stream: TcpStream, tell: mpsc::UnboundedSender<ScriptedRequest>) {
+async fn serve(stream: TcpStream, sender: mpsc::UnboundedSender<ScriptedRequest>) {
     let (read, mut write) = stream.into_split();
     let mut read = BufReader::new(read);
     while let Some((method, path, headers, body)) = head_and_body(&mut read).await {
@@ -187,7 +187,7 @@ async fn serve(stream: TcpStream, tell: mpsc::UnboundedSender<ScriptedRequest>) 
             write,
             again,
         };
-        if tell.send(request).is_err() {
+        if sender.send(request).is_err() {
             return;
         }
         match answered.await {

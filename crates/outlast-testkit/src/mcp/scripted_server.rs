@@ -18,7 +18,7 @@ impl ScriptedServer {
 
     /// Answers `initialize` with a version and capabilities, and returns the request.
     pub async fn welcome(&mut self, version: &str, capabilities: Value) -> Value {
-        let hello = self.asked("initialize").await;
+        let hello = self.expect_request("initialize").await;
         let result = json!({
             "protocolVersion": version,
             "capabilities": capabilities,
@@ -31,7 +31,7 @@ impl ScriptedServer {
 
     /// Answers `tools/list` with tools of these names and this support for tasks.
     pub async fn list(&mut self, tools: &[(&str, &str)]) {
-        let list = self.asked("tools/list").await;
+        let list = self.expect_request("tools/list").await;
         let tool = |(name, support): &(&str, &str)| {
             json!({
                 "name": name,

@@ -15,17 +15,17 @@ use super::http::Answer;
 use crate::within;
 
 pub(super) struct Streamable {
-    place: Place,
-    tell: UnboundedSender<Value>,
+    http_session: HttpSession,
+    sender: UnboundedSender<Value>,
     received: UnboundedReceiver<Value>,
     /// The requests that were made, by their ids.
     posts: HashMap<i64, JoinHandle<()>>,
     listening: Option<JoinHandle<()>>,
 }
 
-/// What every request repeats.
+/// The address, the token, the version and the session, which every request sends.
 #[derive(Clone)]
-struct Place {
+struct HttpSession {
     authority: String,
     token: Option<String>,
     version: &'static str,
@@ -34,15 +34,15 @@ struct Place {
 
 impl Streamable {
     pub(super) fn new(authority: &str, token: Option<&str>, version: &'static str) -> Self {
-        let (tell, received) = unbounded_channel();
+        let (sender, received) = unbounded_channel();
         Self {
-            place: Place {
+            http_session: HttpSession {
                 authority: authority.into(),
                 token: token.map(str::to_owned),
                 version,
                 session: Arc::default(),
             },
-            tell,
+            sender,
             received,
             posts: HashMap::new(),
             listening: None,
@@ -51,24 +51,28 @@ impl Streamable {
 
     /// Sends a message. The response to a request arrives later; any other message is accepted when this returns.
     pub(super) async fn send(&mut self, message: Value) {
-        let (place, tell) = (self.place.clone(), self.tell.clone());
+        let (http_session, sender) = (self.http_session.clone(), self.sender.clone());
         let is_request = message.get("method").is_some() && message.get("id").is_some();
         if is_request {
             let id = message["id"].as_i64().expect("an id");
             let post = tokio::spawn(async move {
-                let answered = match place.post(&message).await {
-                    Ok(answer) => pass_on(answer, &tell, Some(id)).await,
+                let done = match http_session.post(&message).await {
+                    Ok(answer) => pass_on(answer, &sender, Some(id)).await,
                     Err(error) => Err(error),
                 };
-                if let Err(error) = answered {
+                if let Err(error) = done {
                     let broken = json!({ "id": id, "broken": error.to_string() });
-                    let _ = tell.send(broken);
+                    let _ = sender.send(broken);
                 }
             });
             self.posts.insert(id, post);
             return;
         }
-        let accepted = self.place.post(&message).await.expect("the server answers");
+        let accepted = self
+            .http_session
+            .post(&message)
+            .await
+            .expect("the server answers");
         assert_eq!(accepted.status, 202, "{message}");
     }
 
@@ -87,15 +91,15 @@ impl Streamable {
     /// Listens in general, as clients with a session do.
     pub(super) async fn listen(&mut self) {
         let answer = self
-            .place
+            .http_session
             .request("GET", &[], "")
             .await
             .expect("the server answers");
         assert_eq!(answer.status, 200);
-        let tell = self.tell.clone();
+        let sender = self.sender.clone();
         let listening = tokio::spawn(async move {
             // It ends with the server.
-            let _ = pass_on(answer, &tell, None).await;
+            let _ = pass_on(answer, &sender, None).await;
         });
         if let Some(before) = self.listening.replace(listening) {
             before.abort();
@@ -117,7 +121,7 @@ impl Drop for Streamable {
     }
 }
 
-impl Place {
+impl HttpSession {
     /// Posts a message; a modern one repeats itself in headers (V2-HDR-1).
     async fn post(&self, message: &Value) -> io::Result<Answer> {
         let params = &message["params"];
@@ -171,13 +175,13 @@ impl Place {
 /// Passes every message of the body on. One that ends without the answer to `id` has broken.
 async fn pass_on(
     mut answer: Answer,
-    tell: &UnboundedSender<Value>,
+    sender: &UnboundedSender<Value>,
     id: Option<i64>,
 ) -> io::Result<()> {
     if !answer.is_stream() {
         // A server that closes may answer with nothing but a status.
         let body = answer.body().await?;
-        let _ = tell.send(serde_json::from_slice(&body)?);
+        let _ = sender.send(serde_json::from_slice(&body)?);
         return Ok(());
     }
     while let Some(event) = answer.event_without_limit().await {
@@ -185,7 +189,7 @@ async fn pass_on(
             continue;
         };
         let is_last = id.is_some_and(|id| message["id"] == id) && message.get("method").is_none();
-        let _ = tell.send(message);
+        let _ = sender.send(message);
         if is_last {
             return Ok(());
         }

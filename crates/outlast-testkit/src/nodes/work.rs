@@ -255,8 +255,9 @@ impl Runner for Work {
             let number = NEXT_OPERATION.fetch_add(1, Ordering::SeqCst);
             Line::write(id, Report::Invoked(number, Call::Ask));
             let request = InputRequest::new(InputKind::ElicitForm, None);
-            let asked = cx.request_input_as(InputKey::new(KEY), request).await;
-            let Ok(InputResponse::Result(answer)) = asked.map(|answered| answered.response) else {
+            let response = cx.request_input_as(InputKey::new(KEY), request).await;
+            let Ok(InputResponse::Result(answer)) = response.map(|answered| answered.response)
+            else {
                 // The store was away for too long. The task ends as if its outcome were unknown.
                 return Outcome::error(ErrorCode(-32603), "no response");
             };

@@ -217,15 +217,15 @@ impl Disk {
 
     /// What a reader of the running system sees.
     pub(crate) fn newest(&self) -> Files {
-        let mut dice = SeededRandom::new(0);
-        self.image(Choice::Everything, &mut dice).files
+        let mut random = SeededRandom::new(0);
+        self.image(Choice::Everything, &mut random).files
     }
 
     /// One of the states in which the loss of power may leave the disk now.
-    pub(crate) fn image(&self, choice: Choice, dice: &mut SeededRandom) -> Image {
+    pub(crate) fn image(&self, choice: Choice, random: &mut SeededRandom) -> Image {
         let mut image = Image::default();
-        for (name, file) in self.names_after_loss(choice, dice) {
-            let content = self.files[file].after_loss(choice, dice, &mut image);
+        for (name, file) in self.names_after_loss(choice, random) {
+            let content = self.files[file].after_loss(choice, random, &mut image);
             image.files.insert(name, content);
         }
         image
@@ -274,8 +274,12 @@ impl Disk {
         names
     }
 
-    fn names_after_loss(&self, choice: Choice, dice: &mut SeededRandom) -> BTreeMap<String, usize> {
-        let in_order = choice != Choice::Random || dice.percent(50);
+    fn names_after_loss(
+        &self,
+        choice: Choice,
+        random: &mut SeededRandom,
+    ) -> BTreeMap<String, usize> {
+        let in_order = choice != Choice::Random || random.percent(50);
         let mut names = self.names.clone();
         if in_order {
             let certain = self.entries.iter().rposition(|entry| entry.in_journal);
@@ -284,7 +288,7 @@ impl Disk {
                 Choice::Everything => self.entries.len(),
                 Choice::Nothing => certain,
                 Choice::Random => {
-                    certain + dice.below((self.entries.len() - certain) as u64 + 1) as usize
+                    certain + random.below((self.entries.len() - certain) as u64 + 1) as usize
                 }
             };
             for entry in &self.entries[..count] {
@@ -292,12 +296,12 @@ impl Disk {
             }
             return names;
         }
-        let likely = dice.below(101);
+        let likely = random.below(101);
         let mut lost = BTreeSet::new();
         for entry in &self.entries {
             let touched = entry.change.names();
             let possible = touched.iter().all(|name| !lost.contains(*name));
-            if possible && dice.percent(likely) {
+            if possible && random.percent(likely) {
                 entry.change.apply(&mut names);
             } else {
                 lost.extend(touched);
@@ -333,7 +337,7 @@ impl Naming {
 }
 
 impl File {
-    fn after_loss(&self, choice: Choice, dice: &mut SeededRandom, image: &mut Image) -> Vec<u8> {
+    fn after_loss(&self, choice: Choice, random: &mut SeededRandom, image: &mut Image) -> Vec<u8> {
         let mut content = self.synced.clone();
         if choice == Choice::Everything || self.pending.is_empty() {
             for change in &self.pending {
@@ -346,8 +350,8 @@ impl File {
             image.missing += writes.count();
             return content;
         }
-        let pending = self.until_lost_truncation(dice);
-        let last = last_persisted(pending, dice, image);
+        let pending = self.until_lost_truncation(random);
+        let last = last_persisted(pending, random, image);
         let has = |number: usize, sector: usize| last.get(&sector).is_some_and(|at| *at >= number);
         // The size that goes with what was written, and the largest that the file had.
         let (mut size, mut largest) = (content.len(), content.len());
@@ -377,21 +381,21 @@ impl File {
                 }
             }
         }
-        let size = match dice.below(100) {
+        let size = match random.below(100) {
             0..70 => size,
             70..85 => largest,
-            _ => sizes[dice.below(sizes.len() as u64) as usize],
+            _ => sizes[random.below(sizes.len() as u64) as usize],
         };
         content.resize(size, 0);
         content
     }
 
     /// The changes before the first truncation that is lost.
-    fn until_lost_truncation(&self, dice: &mut SeededRandom) -> &[Change] {
+    fn until_lost_truncation(&self, random: &mut SeededRandom) -> &[Change] {
         let truncations: Vec<_> = (0..self.pending.len())
             .filter(|number| !self.pending[*number].is_write())
             .collect();
-        let kept = dice.below(truncations.len() as u64 + 1) as usize;
+        let kept = random.below(truncations.len() as u64 + 1) as usize;
         let end = truncations.get(kept).copied();
         &self.pending[..end.unwrap_or(self.pending.len())]
     }
@@ -400,28 +404,28 @@ impl File {
 /// For each sector the last of the writes to it that reached the disk.
 fn last_persisted(
     pending: &[Change],
-    dice: &mut SeededRandom,
+    random: &mut SeededRandom,
     image: &mut Image,
 ) -> BTreeMap<usize, usize> {
-    let likely = match dice.below(4) {
+    let likely = match random.below(4) {
         0 => 0,
         1 => 100,
-        _ => dice.below(101),
+        _ => random.below(101),
     };
-    let tearing = [0, 30, 100][dice.below(3) as usize];
+    let tearing = [0, 30, 100][random.below(3) as usize];
     let mut last = BTreeMap::new();
     for (number, change) in pending.iter().enumerate() {
         if !change.is_write() {
             continue;
         }
-        if !dice.percent(likely) {
+        if !random.percent(likely) {
             image.missing += 1;
             continue;
         }
-        let torn = dice.percent(tearing);
+        let torn = random.percent(tearing);
         let (mut kept, mut dropped) = (0, 0);
         for sector in change.sectors() {
-            if torn && dice.percent(50) {
+            if torn && random.percent(50) {
                 dropped += 1;
             } else {
                 last.insert(sector, number);

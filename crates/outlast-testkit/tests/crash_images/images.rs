@@ -48,9 +48,9 @@ pub(crate) fn check(recording: &Recording, seed: u64, wanted: usize) -> Tally {
     let cuts = cuts(&recording.events);
     let others = wanted.saturating_sub(cuts.len()).max(cuts.len() / 2);
     let mut work: Vec<_> = cuts.iter().map(|cut| (*cut, 1)).collect();
-    let mut dice = SeededRandom::new(seed);
+    let mut random = SeededRandom::new(seed);
     for _ in 0..others {
-        work[dice.below(cuts.len() as u64) as usize].1 += 1;
+        work[random.below(cuts.len() as u64) as usize].1 += 1;
     }
     let threads = std::thread::available_parallelism().map_or(1, |count| count.get().min(4));
     let tallies: Vec<Tally> = std::thread::scope(|scope| {
@@ -80,7 +80,7 @@ pub(crate) fn cuts(events: &[Event]) -> Vec<usize> {
 }
 
 /// The dice of one image.
-pub(crate) fn dice(seed: u64, cut: usize, number: u64) -> SeededRandom {
+pub(crate) fn random(seed: u64, cut: usize, number: u64) -> SeededRandom {
     SeededRandom::new(seed ^ ((cut as u64) << 20) ^ number)
 }
 
@@ -100,14 +100,14 @@ fn check_cuts(recording: &Recording, seed: u64, cuts: &[(usize, u64)]) -> Tally 
         }
         tally.cuts += 1;
         for number in 0..*images {
-            let mut dice = dice(seed, *cut, number);
+            let mut random = random(seed, *cut, number);
             let choice = match number {
                 0 => Choice::Everything,
-                _ if dice.percent(15) => Choice::Nothing,
+                _ if random.percent(15) => Choice::Nothing,
                 _ => Choice::Random,
             };
-            let image = moment.disk.image(choice, &mut dice);
-            let broken = bench.check(&image, &moment.facts, dice.percent(10));
+            let image = moment.disk.image(choice, &mut random);
+            let broken = bench.check(&image, &moment.facts, random.percent(10));
             tally.images += 1;
             tally.facts += moment.facts.count();
             tally.torn += image.torn;

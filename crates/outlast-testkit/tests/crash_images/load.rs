@@ -112,7 +112,7 @@ impl ChildProcess {
             let worker = Worker {
                 store: store.clone(),
                 notes: self.notes.clone(),
-                dice: SeededRandom::new(self.seed ^ (self.number << 40) ^ (number << 32)),
+                random: SeededRandom::new(self.seed ^ (self.number << 40) ^ (number << 32)),
                 number: self.number * 1_000_000 + number * 10_000,
                 tasks: tasks.step_by(WORKERS as usize).cloned().collect(),
                 made: 0,
@@ -142,18 +142,18 @@ impl ChildProcess {
     /// another program that looks at the file may do.
     fn checkpoints(&self, over: Arc<AtomicBool>) -> std::thread::JoinHandle<()> {
         let (path, notes) = (self.path.clone(), self.notes.clone());
-        let mut dice = SeededRandom::new(self.seed ^ !self.number);
+        let mut random = SeededRandom::new(self.seed ^ !self.number);
         std::thread::spawn(move || {
             let other = rusqlite::Connection::open(path).expect("the file can be opened beside");
             let mut next = 10;
             while !over.load(Ordering::Relaxed) {
                 if notes.acknowledged.load(Ordering::Relaxed) >= next {
                     let how = ["PASSIVE", "PASSIVE", "RESTART", "TRUNCATE"];
-                    let how = how[dice.below(how.len() as u64) as usize];
+                    let how = how[random.below(how.len() as u64) as usize];
                     let checkpoint = format!("PRAGMA wal_checkpoint({how})");
                     // One that finds the store busy does less, or nothing.
                     let _ = other.query_row(&checkpoint, (), |_| Ok(()));
-                    next += 5 + dice.below(20);
+                    next += 5 + random.below(20);
                 }
                 std::thread::sleep(Duration::from_micros(200));
             }
@@ -174,7 +174,7 @@ impl Notes {
         (&self.file).write_all(&text).expect("the recorder listens");
     }
 
-    fn asked(&self, changes: Vec<Change>) -> u64 {
+    fn requested(&self, changes: Vec<Change>) -> u64 {
         let request = self.requests.fetch_add(1, Ordering::Relaxed);
         self.say(&Note::Asked { request, changes });
         request
@@ -193,7 +193,7 @@ impl Notes {
 struct Worker {
     store: Arc<dyn Store>,
     notes: Arc<Notes>,
-    dice: SeededRandom,
+    random: SeededRandom,
     /// Its tasks have the numbers from here on.
     number: u64,
     tasks: Vec<Arc<Task>>,
@@ -205,7 +205,7 @@ struct Worker {
 impl Worker {
     async fn work(mut self, steps: u64) {
         for _ in 0..steps {
-            match self.dice.below(100) {
+            match self.random.below(100) {
                 0..30 => self.create().await,
                 30..60 => self.change().await,
                 60..80 => self.end().await,
@@ -218,10 +218,10 @@ impl Worker {
     async fn create(&mut self) {
         self.made += 1;
         let number = self.number + self.made;
-        let size = if self.dice.percent(10) {
-            self.dice.below(20_000)
+        let size = if self.random.percent(10) {
+            self.random.below(20_000)
         } else {
-            self.dice.below(300)
+            self.random.below(300)
         };
         let params = format!(r#"{{"n":{number},"text":"{}"}}"#, self.text(size));
         let origin = Origin {
@@ -229,18 +229,18 @@ impl Worker {
             ..fixtures::origin()
         };
         let key = self
-            .dice
+            .random
             .percent(50)
             .then(|| format!("key {number}").into());
         let new = NewTask {
-            owner: owners()[self.dice.below(2) as usize].clone(),
+            owner: owners()[self.random.below(2) as usize].clone(),
             origin: Arc::new(origin),
             request_key: key,
             ..fixtures::new_task(number)
         };
         let task = Task::new(new, fixtures::CREATED);
         let record = self.record_of(&task);
-        let request = self.notes.asked(changes(&task, None, &record));
+        let request = self.notes.requested(changes(&task, None, &record));
         let mut insert = fixtures::insertion(task);
         insert.records = record.into_iter().map(RecordWrite::Put).collect();
         match self.store.insert(insert).await {
@@ -256,16 +256,16 @@ impl Worker {
         let Some(task) = self.take(|task| task.state.ending().is_none()) else {
             return;
         };
-        let asked = task.outstanding();
-        let asked = asked.and_then(|all| all.iter().next().map(|(key, _)| key.clone()));
-        let command = match (self.dice.below(4), asked) {
+        let outstanding = task.outstanding();
+        let open_key = outstanding.and_then(|all| all.iter().next().map(|(key, _)| key.clone()));
+        let command = match (self.random.below(4), open_key) {
             (0 | 1, Some(key)) => fixtures::provide_input(key.as_str()),
             (0, None) => fixtures::request_input(&task, &format!("question {}", task.revision.0)),
             (1, None) if task.cancel.is_none() => Command::RequestCancel {
                 deadline: task.updated.plus(5_000),
             },
             _ => {
-                let size = self.dice.below(100);
+                let size = self.random.below(100);
                 let message = format!("step {} {}", task.revision.0, self.text(size));
                 fixtures::status(&task, &message)
             }
@@ -277,13 +277,13 @@ impl Worker {
         let Some(task) = self.take(|task| task.state.ending().is_none()) else {
             return;
         };
-        let size = if self.dice.percent(20) {
-            self.dice.below(30_000)
+        let size = if self.random.percent(20) {
+            self.random.below(30_000)
         } else {
-            self.dice.below(500)
+            self.random.below(500)
         };
         let body = format!(r#"{{ "text" : "{}" }}"#, self.text(size));
-        let outcome = match self.dice.below(10) {
+        let outcome = match self.random.below(10) {
             0..6 => fixtures::result(&body),
             6 => Outcome::ToolError(fixtures::raw(&body), Some("no paper".into())),
             7 => Outcome::error(ErrorCode(-32_000), "no toner"),
@@ -296,7 +296,7 @@ impl Worker {
         let mut replace = fixtures::change(task, command, task.updated.plus(1_000));
         let record = self.record_of(&replace.next);
         let body = replace.body.as_ref();
-        let request = self.notes.asked(changes(&replace.next, body, &record));
+        let request = self.notes.requested(changes(&replace.next, body, &record));
         replace.records = record.into_iter().map(RecordWrite::Put).collect();
         let stored = self.store.replace(replace).await;
         let stored = stored.expect("a change of the newest revision is stored");
@@ -307,7 +307,7 @@ impl Worker {
     /// Removes tasks that have ended, as expiry does. Each goes by itself.
     async fn remove(&mut self) {
         let mut tasks = Vec::new();
-        for _ in 0..self.dice.below(3) + 1 {
+        for _ in 0..self.random.below(3) + 1 {
             tasks.extend(self.take(|task| task.state.ending().is_some()));
         }
         let mut requests = Vec::new();
@@ -317,7 +317,7 @@ impl Worker {
                 version: u64::from(task.revision.0) + 1,
                 fingerprint: None,
             };
-            requests.push(self.notes.asked(vec![change]));
+            requests.push(self.notes.requested(vec![change]));
         }
         let names = tasks.iter().map(|task| (task.id, task.revision)).collect();
         let gone = self.store.remove(fixtures::NODE_A, names).await;
@@ -329,15 +329,15 @@ impl Worker {
 
     /// Writes one record or both, or deletes one.
     async fn write_records(&mut self) {
-        let which = match self.dice.below(3) {
+        let which = match self.random.below(3) {
             2 => 0..2,
             one => one as usize..one as usize + 1,
         };
-        let delete = which.len() == 1 && self.records[which.start] > 0 && self.dice.percent(30);
+        let delete = which.len() == 1 && self.records[which.start] > 0 && self.random.percent(30);
         let (mut writes, mut changes) = (Vec::new(), Vec::new());
         for which in which {
             self.records[which] += 1;
-            let size = self.dice.below(2_000);
+            let size = self.random.below(2_000);
             let record = self.record(
                 &format!("own {which} of {}", self.number),
                 self.records[which],
@@ -352,7 +352,7 @@ impl Worker {
             }
             changes.push(change);
         }
-        let request = self.notes.asked(changes);
+        let request = self.notes.requested(changes);
         let written = self.store.write_records(writes).await;
         written.expect("the store is open");
         self.notes.acknowledged(request);
@@ -360,16 +360,16 @@ impl Worker {
 
     /// A record that is written in one transaction with some versions of a task.
     fn record_of(&mut self, task: &Task) -> Option<Record> {
-        if !self.dice.percent(25) {
+        if !self.random.percent(25) {
             return None;
         }
-        let size = self.dice.below(100);
+        let size = self.random.below(100);
         Some(self.record(&format!("with {}", task.id), task.revision.0.into(), size))
     }
 
     fn record(&mut self, key: &str, version: u64, size: u64) -> Record {
         let mut bytes = version.to_be_bytes().to_vec();
-        bytes.extend((0..size).map(|_| self.dice.next() as u8));
+        bytes.extend((0..size).map(|_| self.random.next() as u8));
         Record {
             key: RecordKey::new(RECORD_KIND, key),
             owner: None,
@@ -381,14 +381,14 @@ impl Worker {
     /// Takes one of its tasks that is `fit`.
     fn take(&mut self, fit: impl Fn(&Task) -> bool) -> Option<Arc<Task>> {
         let all = self.tasks.len();
-        let start = self.dice.below(all as u64) as usize;
+        let start = self.random.below(all as u64) as usize;
         let places = (0..all).map(|offset| (start + offset) % all);
         let place = places.into_iter().find(|place| fit(&self.tasks[*place]))?;
         Some(self.tasks.swap_remove(place))
     }
 
     fn text(&mut self, size: u64) -> String {
-        let letter = |_| char::from(b'a' + self.dice.below(26) as u8);
+        let letter = |_| char::from(b'a' + self.random.below(26) as u8);
         (0..size).map(letter).collect()
     }
 }

@@ -35,7 +35,7 @@ use tempfile::TempDir;
 
 use crate::disk::{Choice, Files, Operation, Target};
 use crate::facts::{Broken, Facts, Note};
-use crate::images::{Bench, Moment, Tally, cuts, dice};
+use crate::images::{Bench, Moment, Tally, cuts, random};
 use crate::load::End;
 use crate::recording::{Event, Recording, compile, write_files};
 
@@ -62,9 +62,9 @@ fn every_acknowledged_fact_survives_the_loss_of_power_in_10000_images() {
 
 /// One sync that the disk did not do loses what was acknowledged after it, and the check finds that.
 #[test]
-fn a_sync_that_did_not_take_place_is_found_out() {
-    let stage = Stage::new();
-    let recording = stage.record(Default::default(), &[End::Close], 1, 20);
+fn a_sync_that_did_not_take_place_is_detected() {
+    let harness = Harness::new();
+    let recording = harness.record(Default::default(), &[End::Close], 1, 20);
     let bench = Bench::new();
     let syncs = syncs_before_acknowledgements(&recording);
     let (mut tried, mut lost) = (0, 0);
@@ -73,7 +73,7 @@ fn a_sync_that_did_not_take_place_is_found_out() {
         without.events.remove(sync);
         let mut moment = Moment::first(&without);
         moment.advance(&without, next - 1).expect("notes fit");
-        let image = moment.disk.image(Choice::Nothing, &mut dice(1, sync, 0));
+        let image = moment.disk.image(Choice::Nothing, &mut random(1, sync, 0));
         let broken = bench.check(&image, &moment.facts, false);
         tried += 1;
         lost += usize::from(
@@ -89,9 +89,9 @@ fn a_sync_that_did_not_take_place_is_found_out() {
 
 /// A store that acknowledges before it has written loses what it acknowledged, and the check finds that.
 #[test]
-fn an_acknowledgement_before_the_sync_is_found_out() {
-    let stage = Stage::new();
-    let mut recording = stage.record(Default::default(), &[End::Close], 2, 10);
+fn an_acknowledgement_before_the_sync_is_detected() {
+    let harness = Harness::new();
+    let mut recording = harness.record(Default::default(), &[End::Close], 2, 10);
     let early = |event| match event {
         Event::Note(Note::Asked { request, .. }) => {
             let acknowledged = Event::Note(Note::Acknowledged { request });
@@ -118,10 +118,10 @@ fn an_acknowledgement_before_the_sync_is_found_out() {
 fn check_images(wanted: usize, steps: u64) -> Tally {
     let (seed, began) = (seed(), Instant::now());
     let mut all = Tally::default();
-    let mut stage = Stage::new();
+    let mut harness = Harness::new();
     if let Ok(folder) = std::env::var("CRASH_RECORD") {
         let recording = Recording::read(Path::new(&folder)).expect("a record that was kept");
-        all = stage.check(&recording, seed, wanted);
+        all = harness.check(&recording, seed, wanted);
     }
     let share = (wanted / 2).min(MAX_SHARE);
     for round in 0.. {
@@ -130,12 +130,12 @@ fn check_images(wanted: usize, steps: u64) -> Tally {
         }
         let seed = seed.wrapping_add(round);
         let ends = [End::Die, End::Close, End::Die];
-        let first = stage.record(Default::default(), &ends, seed, steps);
-        all.add(stage.check(&first, seed, share));
+        let first = harness.record(Default::default(), &ends, seed, steps);
+        all.add(harness.check(&first, seed, share));
         // The power fails a second time, for those who went on after the first.
         let base = one_image(&first, seed);
-        let second = stage.record(base, &[End::Die, End::Close], seed, steps);
-        all.add(stage.check(&second, seed, share));
+        let second = harness.record(base, &[End::Die, End::Close], seed, steps);
+        all.add(harness.check(&second, seed, share));
     }
     println!(
         "{} images of {} moments in {:.1} s: {} facts checked, {} torn and {} missing writes",
@@ -150,12 +150,12 @@ fn check_images(wanted: usize, steps: u64) -> Tally {
 }
 
 /// Where recordings are made.
-struct Stage {
+struct Harness {
     folder: TempDir,
     library: PathBuf,
 }
 
-impl Stage {
+impl Harness {
     fn new() -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let library = compile(folder.path()).expect("a C compiler makes the recorder");
@@ -210,13 +210,13 @@ fn one_image(recording: &Recording, seed: u64) -> (Files, Facts) {
     let late = &cuts[cuts.len() / 2..];
     let mut chosen = None;
     for number in 0..MAX_TRIES {
-        let mut dice = dice(seed, 0, number);
-        let cut = late[dice.below(late.len() as u64) as usize];
+        let mut random = random(seed, 0, number);
+        let cut = late[random.below(late.len() as u64) as usize];
         let mut moment = Moment::first(recording);
         moment
             .advance(recording, cut)
             .expect("it was checked before");
-        let image = moment.disk.image(Choice::Random, &mut dice);
+        let image = moment.disk.image(Choice::Random, &mut random);
         let torn = image.torn;
         chosen = Some((image.files, moment.facts));
         if torn > 0 {

@@ -4,8 +4,8 @@
 //! what can happen to a task is stored. Positions and the order within a sweep are a store's own
 //! affair and are not compared.
 
+mod harness;
 mod script;
-mod stage;
 
 use std::sync::Arc;
 
@@ -15,8 +15,8 @@ use outlast_testkit::{ModelStore, PostgresServer};
 use proptest::prelude::*;
 use tempfile::TempDir;
 
-use script::{Scene, script};
-use stage::{Stage, Subject};
+use harness::{Harness, Subject};
+use script::{Step, script};
 
 /// A store in this process, which has nothing to reopen.
 struct InProcess(Arc<dyn Store>);
@@ -126,21 +126,21 @@ proptest! {
 fn perform(
     expected: impl Subject,
     subject: impl Future<Output = impl Subject>,
-    script: &[Scene],
+    script: &[Step],
 ) -> Result<(), TestCaseError> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .expect("a runtime can be built");
     runtime.block_on(async {
-        let mut expected = Stage::new(expected);
-        let mut subject = Stage::new(subject.await);
-        for (n, scene) in script.iter().enumerate() {
-            let (says, should) = (subject.play(scene).await, expected.play(scene).await);
-            prop_assert_eq!(says, should, "step {} was {:?}", n, scene);
+        let mut expected = Harness::new(expected);
+        let mut subject = Harness::new(subject.await);
+        for (n, step) in script.iter().enumerate() {
+            let (output, expected_output) = (subject.run(step).await, expected.run(step).await);
+            prop_assert_eq!(output, expected_output, "step {} was {:?}", n, step);
         }
-        let (says, should) = (subject.audit().await, expected.audit().await);
-        prop_assert_eq!(says, should, "at the end");
+        let (output, expected_output) = (subject.audit().await, expected.audit().await);
+        prop_assert_eq!(output, expected_output, "at the end");
         Ok(())
     })
 }

@@ -16,12 +16,12 @@ pub(crate) const KEYS: u8 = 4;
 
 /// One thing that is done.
 #[derive(Clone, Debug)]
-pub(crate) enum Scene {
+pub(crate) enum Step {
     Insert(NewOne),
     /// A command is applied to a task, and the step stored.
     Change {
         task: u8,
-        deed: Deed,
+        action: Action,
         /// Whether the step is computed from the newest revision.
         hand: Hand,
         /// How far the clock of the caller is off.
@@ -90,7 +90,7 @@ pub(crate) enum Hand {
 
 /// A command but for what depends on the task.
 #[derive(Clone, Debug)]
-pub(crate) enum Deed {
+pub(crate) enum Action {
     Ask(u8),
     Withdraw(u8),
     Answer(u8),
@@ -118,37 +118,37 @@ pub(crate) enum Note {
     Delete(u8, u8),
 }
 
-pub(crate) fn script() -> impl Strategy<Value = Vec<Scene>> {
-    vec(scene(), 1..80)
+pub(crate) fn script() -> impl Strategy<Value = Vec<Step>> {
+    vec(step(), 1..80)
 }
 
-fn scene() -> impl Strategy<Value = Scene> {
+fn step() -> impl Strategy<Value = Step> {
     let task = || 0..TASKS;
-    let change = (task(), deed(), hand(), -500i64..500, notes());
+    let change = (task(), action(), hand(), -500i64..500, notes());
     prop_oneof![
-        8 => new_one().prop_map(Scene::Insert),
-        16 => change.prop_map(|(task, deed, hand, skew, records)| Scene::Change {
-            task, deed, hand, skew, records,
+        8 => new_one().prop_map(Step::Insert),
+        16 => change.prop_map(|(task, action, hand, skew, records)| Step::Change {
+            task, action, hand, skew, records,
         }),
-        3 => vec((task(), hand()), 0..3).prop_map(Scene::Remove),
-        4 => (task(), option::of(0..OWNERS)).prop_map(|(task, owner)| Scene::Look { task, owner }),
-        3 => (0..OWNERS, 1usize..4).prop_map(|(owner, limit)| Scene::Walk { owner, limit }),
-        3 => (0u64..4_000).prop_map(|after| Scene::Due { after }),
-        1 => (0usize..4).prop_map(|limit| Scene::SomeDue { limit }),
-        2 => (0..OWNERS).prop_map(Scene::Usage),
-        2 => notes().prop_map(Scene::Write),
+        3 => vec((task(), hand()), 0..3).prop_map(Step::Remove),
+        4 => (task(), option::of(0..OWNERS)).prop_map(|(task, owner)| Step::Look { task, owner }),
+        3 => (0..OWNERS, 1usize..4).prop_map(|(owner, limit)| Step::Walk { owner, limit }),
+        3 => (0u64..4_000).prop_map(|after| Step::Due { after }),
+        1 => (0usize..4).prop_map(|limit| Step::SomeDue { limit }),
+        2 => (0..OWNERS).prop_map(Step::Usage),
+        2 => notes().prop_map(Step::Write),
         2 => swap(),
-        2 => (0..2u8, 0..KEYS).prop_map(|(kind, key)| Scene::Read(kind, key)),
-        2 => (0..2u8, option::of(0..OWNERS)).prop_map(|(kind, owner)| Scene::ReadAll(kind, owner)),
-        2 => (0..NODES).prop_map(Scene::Join),
-        1 => (0..NODES).prop_map(Scene::Leave),
-        3 => (0..NODES).prop_map(Scene::Claim),
-        1 => Just(Scene::Reopen),
+        2 => (0..2u8, 0..KEYS).prop_map(|(kind, key)| Step::Read(kind, key)),
+        2 => (0..2u8, option::of(0..OWNERS)).prop_map(|(kind, owner)| Step::ReadAll(kind, owner)),
+        2 => (0..NODES).prop_map(Step::Join),
+        1 => (0..NODES).prop_map(Step::Leave),
+        3 => (0..NODES).prop_map(Step::Claim),
+        1 => Just(Step::Reopen),
     ]
 }
 
 /// With few texts, so that the expected one is sometimes stored.
-fn swap() -> impl Strategy<Value = Scene> {
+fn swap() -> impl Strategy<Value = Step> {
     let fields = (
         option::of(0..3u8),
         0..2u8,
@@ -156,7 +156,7 @@ fn swap() -> impl Strategy<Value = Scene> {
         option::of(0u64..9_000),
         0..3u8,
     );
-    fields.prop_map(|(expected, kind, key, lives, text)| Scene::Swap {
+    fields.prop_map(|(expected, kind, key, lives, text)| Step::Swap {
         expected,
         kind,
         key,
@@ -191,22 +191,22 @@ fn hand() -> impl Strategy<Value = Hand> {
     prop_oneof![5 => Just(Hand::Newest), 1 => Just(Hand::First)]
 }
 
-fn deed() -> impl Strategy<Value = Deed> {
+fn action() -> impl Strategy<Value = Action> {
     let key = || 0..KEYS;
     let how = prop_oneof![Just(Takeover::Rerun), Just(Takeover::Reattach)];
     prop_oneof![
-        4 => key().prop_map(Deed::Ask),
-        1 => key().prop_map(Deed::Withdraw),
-        3 => key().prop_map(Deed::Answer),
-        1 => key().prop_map(Deed::Confirm),
-        3 => key().prop_map(Deed::Status),
-        1 => Just(Deed::Attach),
-        1 => Just(Deed::CancelNow),
-        1 => (0u64..9_000).prop_map(Deed::RequestCancel),
-        3 => outcome().prop_map(Deed::End),
-        2 => Just(Deed::Due),
-        2 => (1u64..30_000).prop_map(Deed::Extend),
-        2 => (0..NODES, how).prop_map(|(node, how)| Deed::Claim(node, how)),
+        4 => key().prop_map(Action::Ask),
+        1 => key().prop_map(Action::Withdraw),
+        3 => key().prop_map(Action::Answer),
+        1 => key().prop_map(Action::Confirm),
+        3 => key().prop_map(Action::Status),
+        1 => Just(Action::Attach),
+        1 => Just(Action::CancelNow),
+        1 => (0u64..9_000).prop_map(Action::RequestCancel),
+        3 => outcome().prop_map(Action::End),
+        2 => Just(Action::Due),
+        2 => (1u64..30_000).prop_map(Action::Extend),
+        2 => (0..NODES, how).prop_map(|(node, how)| Action::Claim(node, how)),
     ]
 }
 

@@ -40,22 +40,22 @@ pub(crate) async fn round(
             history: history.clone(),
             number,
         };
-        let mut dice = SeededRandom::new(seed ^ u64::from(number) << 40);
+        let mut random = SeededRandom::new(seed ^ u64::from(number) << 40);
         let ids = ids.clone();
         tokio::spawn(async move {
             for step in 0..STEPS {
-                let id = ids[dice.below(ids.len() as u64) as usize];
-                match dice.below(20) {
+                let id = ids[random.below(ids.len() as u64) as usize];
+                match random.below(20) {
                     0 => client.cancel(id).await,
                     1..5 => client.answer(id, u64::from(number) * 100 + step).await,
-                    5..8 => tokio::time::sleep(Duration::from_micros(dice.below(300))).await,
+                    5..8 => tokio::time::sleep(Duration::from_micros(random.below(300))).await,
                     _ => {
                         client.get(id).await;
                     }
                 }
             }
             for id in ids {
-                // An answer that comes before the question is ignored.
+                // A response that comes before the input request is ignored.
                 while client.get(id).await == Seen::Working {
                     tokio::time::sleep(Duration::from_millis(1)).await;
                 }
@@ -85,7 +85,7 @@ pub(crate) struct Client {
 
 impl Client {
     pub(crate) async fn get(&self, id: TaskId) -> Seen {
-        self.history.asked(id, self.number, Op::Get);
+        self.history.requested(id, self.number, Op::Get);
         let seen = match self.engine.get(&ada(), id).await {
             Err(EngineError::NotFound) => Seen::Nothing,
             Err(error) => panic!("{error}"),
@@ -106,14 +106,14 @@ impl Client {
     }
 
     pub(crate) async fn wait(&self, id: TaskId) {
-        self.history.asked(id, self.number, Op::Wait);
+        self.history.requested(id, self.number, Op::Wait);
         let settled = self.engine.wait(&ada(), id).await.expect("it is there");
         let seen = Seen::Ended(outcome(&settled));
         self.history.reply(id, self.number, Reply::Seen(seen));
     }
 
     pub(crate) async fn cancel(&self, id: TaskId) {
-        self.history.asked(id, self.number, Op::CancelNow);
+        self.history.requested(id, self.number, Op::CancelNow);
         let reply = match self.engine.cancel_now(&ada(), id).await {
             Ok(_) => Reply::Done,
             Err(EngineError::Refused(_)) => Reply::Refused,
@@ -123,9 +123,9 @@ impl Client {
     }
 
     pub(crate) async fn answer(&self, id: TaskId, value: u64) {
-        self.history.asked(id, self.number, Op::Answer(value));
+        self.history.requested(id, self.number, Op::Answer(value));
         let answer = InputResponse::Result(Raw::encode(&value).expect("a number is JSON"));
-        let answers = BTreeMap::from([(InputKey::new(QUESTION), answer)]);
+        let answers = BTreeMap::from([(InputKey::new(KEY), answer)]);
         let answered = self.engine.provide_input(&ada(), id, answers).await;
         answered.expect("it is there");
         self.history.reply(id, self.number, Reply::Done);
@@ -153,24 +153,25 @@ pub(crate) async fn create(engine: &Engine, history: &History) -> TaskId {
         .await;
     let id = created.expect("there is room").task().id;
     // No other client knows the id: the creation ends before anything else begins.
-    history.asked(id, CREATOR, Op::Create);
+    history.requested(id, CREATOR, Op::Create);
     history.reply(id, CREATOR, Reply::Done);
     id
 }
 
-/// Asks a question and ends with the answer.
+/// Sends an input request and ends with the response.
 struct Asker(Arc<History>);
 
 #[async_trait]
 impl Runner for Asker {
     async fn run(&self, _: Arc<Origin>, cx: CallContext) -> outlast_engine::Outcome {
-        self.0.asked(cx.id(), ASKER, Op::Ask);
-        let question = InputRequest::new(InputKind::ElicitForm, None);
-        let asked = cx.request_input_as(InputKey::new(QUESTION), question).await;
-        let Ok(InputResponse::Result(answer)) = asked.map(|answered| answered.response) else {
+        self.0.requested(cx.id(), ASKER, Op::Ask);
+        let request = InputRequest::new(InputKind::ElicitForm, None);
+        let response = cx.request_input_as(InputKey::new(KEY), request).await;
+        let Ok(InputResponse::Result(answer)) = response.map(|answered| answered.response) else {
             return outlast_engine::Outcome::error(ErrorCode(-1), "it was not answered");
         };
-        self.0.asked(cx.id(), FINISHER, Op::Finish(number(&answer)));
+        self.0
+            .requested(cx.id(), FINISHER, Op::Finish(number(&answer)));
         outlast_engine::Outcome::Result(answer)
     }
 }
@@ -191,7 +192,7 @@ fn ada() -> Scope {
     Scope::OwnedBy(Owner::principal("ada"))
 }
 
-const QUESTION: &str = "which";
+const KEY: &str = "which";
 
 /// How much each client does.
 const STEPS: u64 = 8;

@@ -29,7 +29,7 @@ enum Event {
 
 impl History {
     /// Notes that `actor` begins something, before it does.
-    pub(crate) fn asked(&self, task: TaskId, actor: Actor, op: Op) {
+    pub(crate) fn requested(&self, task: TaskId, actor: Actor, op: Op) {
         self.note(task, actor, Event::Asked(op));
     }
 

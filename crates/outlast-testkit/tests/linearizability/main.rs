@@ -2,8 +2,8 @@
 
 mod clients;
 mod history;
-mod lying;
 mod spec;
+mod wrong_store;
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use outlast_testkit::PostgresServer;
 
 use clients::{Client, create, open, round};
 use history::History;
-use lying::{Lie, Lying};
+use wrong_store::{Fault, WrongStore};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn tasks_in_memory_are_linearizable() {
@@ -74,9 +74,9 @@ async fn on_postgres(rounds: u64, nodes: usize) {
 }
 
 #[tokio::test]
-async fn a_store_that_shows_old_news_is_found_out() {
+async fn a_store_that_returns_old_states_is_detected() {
     let history = Arc::new(History::default());
-    let engine = open(Arc::new(Lying::new(Lie::OldNews)), &history).await;
+    let engine = open(Arc::new(WrongStore::new(Fault::OldReads)), &history).await;
     let id = create(&engine, &history).await;
     let client = Client {
         engine,
@@ -91,7 +91,7 @@ async fn a_store_that_shows_old_news_is_found_out() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_store_that_lets_a_task_end_twice_is_found_out() {
+async fn a_store_that_lets_a_task_end_twice_is_detected() {
     // The two cancellations do not overlap in every round, and only then does the store show its fault.
     for _ in 0..MAX_ROUNDS {
         if cancel_twice_at_once().await.check().is_err() {
@@ -104,7 +104,7 @@ async fn a_store_that_lets_a_task_end_twice_is_found_out() {
 /// The history of a task that two clients cancel at the same time, in a store that lets both succeed.
 async fn cancel_twice_at_once() -> Arc<History> {
     let history = Arc::new(History::default());
-    let engine = open(Arc::new(Lying::new(Lie::TwoEnds)), &history).await;
+    let engine = open(Arc::new(WrongStore::new(Fault::TwoEnds)), &history).await;
     let id = create(&engine, &history).await;
     let start = Arc::new(tokio::sync::Barrier::new(2));
     let clients = [1, 2].map(|number| {

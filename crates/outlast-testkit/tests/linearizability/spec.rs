@@ -2,7 +2,7 @@
 
 use stateright::semantics::SequentialSpec;
 
-/// A task that asks one question and ends with the answer, unless it is cancelled.
+/// A task that sends one input request and ends with the response, unless it is cancelled.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum OneTask {
     Absent,

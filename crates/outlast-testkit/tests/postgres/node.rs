@@ -137,8 +137,8 @@ impl Runner for Tools {
         self.started.fetch_add(1, Ordering::SeqCst);
         if origin.tool.as_deref() == Some("ask") {
             let request = InputRequest::new(InputKind::ElicitForm, None);
-            let asked = cx.request_input_as(InputKey::new(KEY), request).await;
-            return match asked.map(|answered| answered.response) {
+            let response = cx.request_input_as(InputKey::new(KEY), request).await;
+            return match response.map(|answered| answered.response) {
                 Ok(InputResponse::Result(answer)) => Outcome::Result(answer),
                 _ => Outcome::error(ErrorCode(-1), "no response"),
             };

@@ -22,9 +22,9 @@ async fn a_waiter_on_one_node_wakes_when_another_finishes() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn input_responses_and_cancels_reach_the_node_that_runs_the_call() {
     let [one, two] = nodes().await;
-    let asked = one.create("ask", RetryClass::Never).await;
-    two.answer(asked).await;
-    assert_eq!(one.ended(asked).await.body, Some(raw("7")));
+    let task = one.create("ask", RetryClass::Never).await;
+    two.answer(task).await;
+    assert_eq!(one.ended(task).await.body, Some(raw("7")));
     let endless = one.create("gate", RetryClass::Never).await;
     let engine = two.engine.clone();
     let cancel = async move { engine.cancel_now(&scope(), endless).await.map(|_| ()) };

@@ -16,9 +16,9 @@ async fn nodes_behind_a_pooler_work_together() {
     let id = one.create("gate", RetryClass::Never).await;
     let (ended, ()) = tokio::join!(two.ended(id), async { one.open_gate() });
     assert_eq!(ended.body, Some(raw("1")));
-    let asked = one.create("ask", RetryClass::Never).await;
-    two.answer(asked).await;
-    assert_eq!(one.ended(asked).await.body, Some(raw("7")));
+    let request = one.create("ask", RetryClass::Never).await;
+    two.answer(request).await;
+    assert_eq!(one.ended(request).await.body, Some(raw("7")));
     let [other, gate] = [
         two.create("ask", RetryClass::Never).await,
         two.create("gate", RetryClass::Rerun).await,

@@ -477,8 +477,8 @@ impl Runner for Work {
         self.report.started(cx.id(), cx.attempt().0);
         if origin.tool.as_deref() == Some("ask") {
             let request = InputRequest::new(InputKind::ElicitForm, None);
-            let asked = cx.request_input_as(InputKey::new(KEY), request).await;
-            return match asked.map(|answered| answered.response) {
+            let received = cx.request_input_as(InputKey::new(KEY), request).await;
+            return match received.map(|answered| answered.response) {
                 Ok(InputResponse::Result(answer)) => Outcome::Result(answer),
                 // The store was away for too long.
                 _ => Outcome::error(ErrorCode(-32603), "no response"),

@@ -145,8 +145,8 @@ mod tests {
         for id in [Id::from(0), Id::text("0")] {
             let params = notification_params(&view(Phase::Working), None, &[], &id).unwrap();
             assert_eq!(find(params.borrow(), &["resultType"]), None);
-            let said = meta::value(params.borrow(), meta::SUBSCRIPTION_ID).unwrap();
-            assert_eq!(said.as_str(), id.to_string());
+            let id_member = meta::value(params.borrow(), meta::SUBSCRIPTION_ID).unwrap();
+            assert_eq!(id_member.as_str(), id.to_string());
         }
     }
 

@@ -27,7 +27,7 @@ pub struct InputResponseEntry {
 
 /// Reads `inputRequests`. Returns `None` if it is not a map of requests.
 pub fn read_input_requests(requests: RawRef<'_>) -> Option<Vec<InputRequestEntry>> {
-    let ask = |key: String, request: RawRef<'_>| {
+    let entry = |key: String, request: RawRef<'_>| {
         let [method, params] = pick(request, ["method", "params"]).ok()?;
         Some(InputRequestEntry {
             key,
@@ -39,7 +39,7 @@ pub fn read_input_requests(requests: RawRef<'_>) -> Option<Vec<InputRequestEntry
     };
     by_key(requests)?
         .into_iter()
-        .map(|(key, request)| ask(key, request))
+        .map(|(key, request)| entry(key, request))
         .collect()
 }
 
@@ -47,21 +47,21 @@ pub fn read_input_requests(requests: RawRef<'_>) -> Option<Vec<InputRequestEntry
 /// after it has dropped the keys without an open input request: an invalid value under such a key
 /// is not an error (V2-UPD-12).
 pub fn read_input_responses(responses: RawRef<'_>) -> Option<Vec<InputResponseEntry>> {
-    let answer = |(key, result): (String, RawRef<'_>)| InputResponseEntry {
+    let entry = |(key, result): (String, RawRef<'_>)| InputResponseEntry {
         key,
         result: result.to_raw(),
     };
-    Some(by_key(responses)?.into_iter().map(answer).collect())
+    Some(by_key(responses)?.into_iter().map(entry).collect())
 }
 
 /// Appends `inputRequests`.
 pub(super) fn write_input_requests(out: &mut String, input_requests: &[InputRequestView<'_>]) {
     let mut fields = Fields::begin(out);
-    for ask in input_requests {
-        fields.keyed(ask.key, |out| {
+    for request in input_requests {
+        fields.keyed(request.key, |out| {
             let mut fields = Fields::begin(out);
-            fields.text("method", ask.method);
-            if let Some(params) = ask.params {
+            fields.text("method", request.method);
+            if let Some(params) = request.params {
                 fields.json("params", params.as_str());
             }
             fields.end();
@@ -73,13 +73,13 @@ pub(super) fn write_input_requests(out: &mut String, input_requests: &[InputRequ
 /// Appends `inputResponses`.
 pub(super) fn write_input_responses(out: &mut String, input_responses: &[InputResponseEntry]) {
     let mut fields = Fields::begin(out);
-    for answer in input_responses {
-        fields.keyed(&answer.key, |out| out.push_str(answer.result.as_str()));
+    for response in input_responses {
+        fields.keyed(&response.key, |out| out.push_str(response.result.as_str()));
     }
     fields.end();
 }
 
-/// Returns the members of a map, each key once. Of duplicates the last counts.
+/// Returns the members of a map. If a key occurs twice, the last one counts.
 fn by_key(map: RawRef<'_>) -> Option<Vec<(String, RawRef<'_>)>> {
     let all = members(map).ok()?;
     let mut seen = std::collections::BTreeSet::new();
@@ -117,10 +117,10 @@ mod tests {
         let read = read_input_requests(RawRef::parse(&text).unwrap()).unwrap();
         let views: Vec<_> = read
             .iter()
-            .map(|ask| InputRequestView {
-                key: &ask.key,
-                method: &ask.method,
-                params: ask.params.as_ref(),
+            .map(|entry| InputRequestView {
+                key: &entry.key,
+                method: &entry.method,
+                params: entry.params.as_ref(),
             })
             .collect();
         assert_eq!(views, input_requests);
@@ -132,7 +132,7 @@ mod tests {
         let input_responses = read_input_responses(RawRef::parse(text).unwrap()).unwrap();
         let pairs: Vec<_> = input_responses
             .iter()
-            .map(|a| (&*a.key, a.result.as_str()))
+            .map(|entry| (&*entry.key, entry.result.as_str()))
             .collect();
         assert_eq!(pairs, [("b", r#"{"action":"accept"}"#), ("a", "null")]);
         assert_eq!(read_input_responses(RawRef::parse("[]").unwrap()), None);

@@ -6,7 +6,7 @@ use outlast_wire::{codes, tool, v2, version};
 
 use crate::official::Schemas;
 use crate::samples::{
-    error, filters, info, input_requests, input_responses, modern, questions, raw, request,
+    error, filters, info, input_requests, input_responses, modern, raw, request, request_entries,
     shared_errors, shared_notifications, tool_result,
 };
 
@@ -43,10 +43,10 @@ fn every_v2_shape_fits_the_schema_of_2026_07_28() {
     };
     let retry = v2::retry_params(modern(&raw(r#"{"name":"x"}"#)).borrow(), &retry).unwrap();
     shapes.push(("CallToolRequest", request(tool::CALL, &retry)));
-    let questions = questions();
+    let request_entries = request_entries();
     for (input_requests, state) in [
-        (input_requests(&questions), None),
-        (input_requests(&questions), Some("s")),
+        (input_requests(&request_entries), None),
+        (input_requests(&request_entries), Some("s")),
         (vec![], Some("s")),
     ] {
         let result = v2::input_required_result(&input_requests, state).unwrap();

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::official::Schemas;
 use crate::samples::{
-    filters, input_requests, input_responses, modern, outcome, questions, raw, request,
+    filters, input_requests, input_responses, modern, outcome, raw, request, request_entries,
     tool_result, views,
 };
 
@@ -16,8 +16,8 @@ fn every_v2_shape_fits_the_schema_of_the_extension() {
     let mut shapes = Vec::new();
     for view in views() {
         shapes.push(("CreateTaskResult", v2::create_result(&view)));
-        let (outcome, questions) = (outcome(&view), questions());
-        let input_requests = input_requests(&questions);
+        let (outcome, request_entries) = (outcome(&view), request_entries());
+        let input_requests = input_requests(&request_entries);
         shapes.push((
             "GetTaskResult",
             v2::get_result(&view, Some(&outcome), &input_requests).unwrap(),
@@ -53,10 +53,10 @@ fn every_v2_shape_fits_the_schema_of_the_extension() {
         shapes.push(("TaskSubscriptionNotifications", notifications.clone()));
         shapes.push(("TaskSubscriptionAcknowledgedNotifications", notifications));
     }
-    let questions = questions();
+    let request_entries = request_entries();
     for (input_requests, state) in [
-        (input_requests(&questions), None),
-        (input_requests(&questions), Some("s")),
+        (input_requests(&request_entries), None),
+        (input_requests(&request_entries), Some("s")),
         (vec![], Some("s")),
     ] {
         let result = v2::input_required_result(&input_requests, state).unwrap();

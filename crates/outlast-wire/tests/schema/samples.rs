@@ -50,7 +50,7 @@ pub(crate) fn tool_result() -> Raw {
     )
 }
 
-pub(crate) fn questions() -> Vec<(&'static str, &'static str, Option<Raw>)> {
+pub(crate) fn request_entries() -> Vec<(&'static str, &'static str, Option<Raw>)> {
     let form = raw(
         r#"{"mode":"form","message":"Which?","requestedSchema":{"type":"object","properties":{"b":{"type":"string"}}}}"#,
     );
@@ -64,7 +64,7 @@ pub(crate) fn questions() -> Vec<(&'static str, &'static str, Option<Raw>)> {
 }
 
 pub(crate) fn input_requests<'a>(
-    questions: &'a [(&'static str, &'static str, Option<Raw>)],
+    request_entries: &'a [(&'static str, &'static str, Option<Raw>)],
 ) -> Vec<InputRequestView<'a>> {
     let view =
         |(key, method, params): &'a (&'static str, &'static str, Option<Raw>)| InputRequestView {
@@ -72,7 +72,7 @@ pub(crate) fn input_requests<'a>(
             method,
             params: params.as_ref(),
         };
-    questions.iter().map(view).collect()
+    request_entries.iter().map(view).collect()
 }
 
 pub(crate) fn input_responses() -> Vec<InputResponseEntry> {

@@ -25,8 +25,8 @@ pub(crate) fn tools() -> Vec<Tool> {
             "test_input_required_result_sampling",
             "asks a model",
             |_, cx| async move {
-                let asked = sampling("What is the capital of France?", 100);
-                let said = first(&cx, "capital_question", InputKind::Sample, asked).await?;
+                let request = sampling("What is the capital of France?", 100);
+                let said = first(&cx, "capital_question", InputKind::Sample, request).await?;
                 Ok(text(said["content"]["text"].to_string()))
             },
         ),
@@ -76,10 +76,10 @@ pub(crate) fn tools() -> Vec<Tool> {
             "test_input_required_result_multi_round",
             "asks in two rounds",
             |_, cx| async move {
-                let asked = form("Step 1: What is your name?", "name", "string");
-                let name = first(&cx, "step1", InputKind::ElicitForm, asked).await?;
-                let asked = form("Step 2: What is your favorite color?", "color", "string");
-                let color = first(&cx, "step2", InputKind::ElicitForm, asked).await?;
+                let request = form("Step 1: What is your name?", "name", "string");
+                let name = first(&cx, "step1", InputKind::ElicitForm, request).await?;
+                let request = form("Step 2: What is your favorite color?", "color", "string");
+                let color = first(&cx, "step2", InputKind::ElicitForm, request).await?;
                 Ok(text(format!(
                     "{} likes {}",
                     name["content"]["name"], color["content"]["color"]
@@ -110,8 +110,8 @@ pub(crate) fn prompt() -> Prompt {
         "test_input_required_result_prompt",
         "Asks for its context",
         |_, cx| async move {
-            let asked = form("What context should the prompt use?", "context", "string");
-            let answer = first(&cx, "user_context", InputKind::ElicitForm, asked).await?;
+            let request = form("What context should the prompt use?", "context", "string");
+            let answer = first(&cx, "user_context", InputKind::ElicitForm, request).await?;
             let context = &answer["content"]["context"];
             Ok(vec![user(content::text_block(format!(
                 "Use this: {context}"

@@ -37,13 +37,13 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         .with_max_stream_duration(Duration::from_secs(1));
     // Some tools notify clients through the server. The server is built after its tools and set
     // below.
-    let place = modern::Place::default();
+    let server_slot = modern::McpServerSlot::default();
     let tools: [Vec<Tool>; 5] = [
         plain::tools(),
         asks::tools(),
         tasks::tools(),
         first::tools(),
-        modern::tools(&place),
+        modern::tools(&server_slot),
     ];
     let server = Server::builder("outlast-conformance", env!("CARGO_PKG_VERSION"))
         .tools(tools.into_iter().flatten())
@@ -53,7 +53,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         .build()
         .serve_http(address)
         .await?;
-    let _ = place.set(server.mcp().clone());
+    let _ = server_slot.set(server.mcp().clone());
     println!("{}", server.url());
     tokio::signal::ctrl_c().await?;
     server.shutdown().await?;

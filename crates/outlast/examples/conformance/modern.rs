@@ -10,15 +10,19 @@ use serde_json::json;
 use crate::questions::{form, sampling};
 
 /// The server whose lists some tools change, once it exists.
-pub(crate) type Place = Arc<OnceLock<Arc<McpServer>>>;
+pub(crate) type McpServerSlot = Arc<OnceLock<Arc<McpServer>>>;
 
-pub(crate) fn tools(place: &Place) -> Vec<Tool> {
+pub(crate) fn tools(server_slot: &McpServerSlot) -> Vec<Tool> {
     vec![
         missing_capability(),
         streaming_elicitation(),
         logging_tool(),
-        changes("test_trigger_tool_change", ListChange::Tools, place),
-        changes("test_trigger_prompt_change", ListChange::Prompts, place),
+        changes("test_trigger_tool_change", ListChange::Tools, server_slot),
+        changes(
+            "test_trigger_prompt_change",
+            ListChange::Prompts,
+            server_slot,
+        ),
         mirrored(),
     ]
 }
@@ -63,11 +67,11 @@ fn logging_tool() -> Tool {
 }
 
 /// A tool that announces a change.
-fn changes(name: &str, change: ListChange, place: &Place) -> Tool {
-    let place = place.clone();
+fn changes(name: &str, change: ListChange, server_slot: &McpServerSlot) -> Tool {
+    let server_slot = server_slot.clone();
     Tool::new(name, "changes a list", move |_, _| {
-        if let Some(front) = place.get() {
-            front.announce(change.clone());
+        if let Some(mcp_server) = server_slot.get() {
+            mcp_server.announce(change.clone());
         }
         async { Ok(text("changed")) }
     })

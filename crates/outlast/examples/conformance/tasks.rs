@@ -99,9 +99,9 @@ fn test_tool_with_task() -> Tool {
         "test_tool_with_task",
         "asks first, then runs as a task",
         |_, cx| async move {
-            let asked = form("What is your name?", "name", "string");
+            let request = form("What is your name?", "name", "string");
             let answer = cx
-                .request_input_first_as("user_name", InputKind::ElicitForm, asked)
+                .request_input_first_as("user_name", InputKind::ElicitForm, request)
                 .await?;
             tokio::time::sleep(Duration::from_millis(200)).await;
             let name = answer["content"]["name"]

@@ -24,9 +24,9 @@ pub(crate) async fn call(
                 "username": { "type": "string", "description": "User's response" },
                 "email": { "type": "string", "description": "User's email address" },
             });
-            let mut asked = fields(argument("message"), person);
-            asked["requestedSchema"]["required"] = json!(["username", "email"]);
-            let answer = elicit(asked, context).await?;
+            let mut request = fields(argument("message"), person);
+            request["requestedSchema"]["required"] = json!(["username", "email"]);
+            let answer = elicit(request, context).await?;
             text(format!("User response: {}", shown(&answer)))
         }
         "test_elicitation_sep1034_defaults" => {

@@ -37,8 +37,8 @@ pub(crate) fn call(
             if has("capital_question") {
                 Answer::Result(text(said("capital_question")))
             } else {
-                let asked = sampling("What is the capital of France?");
-                asking([("capital_question", SAMPLE, asked)], None)
+                let input = sampling("What is the capital of France?");
+                asking([("capital_question", SAMPLE, input)], None)
             }
         }
         "test_input_required_result_list_roots" => {
@@ -76,12 +76,12 @@ pub(crate) fn call(
                 }
                 Some("one") if first => {
                     let state = format!("two {}", named("step1").unwrap_or_default());
-                    let asked = form("Step 2: What is your favorite color?", "color", "string");
-                    asking([("step2", ELICIT, asked)], Some(&state))
+                    let input = form("Step 2: What is your favorite color?", "color", "string");
+                    asking([("step2", ELICIT, input)], Some(&state))
                 }
                 _ => {
-                    let asked = form("Step 1: What is your name?", "name", "string");
-                    asking([("step1", ELICIT, asked)], Some("one"))
+                    let input = form("Step 1: What is your name?", "name", "string");
+                    asking([("step1", ELICIT, input)], Some("one"))
                 }
             }
         }
@@ -123,8 +123,8 @@ pub(crate) fn prompt(request: &GetPromptRequestParams) -> Result<Option<Answer>,
             Answer::Result(json!({ "messages": [{ "role": "user", "content": content }] }))
         }
         None => {
-            let asked = form("What context should the prompt use?", "context", "string");
-            asking([("user_context", ELICIT, asked)], None)
+            let input = form("What context should the prompt use?", "context", "string");
+            asking([("user_context", ELICIT, input)], None)
         }
     }))
 }

@@ -52,8 +52,8 @@ impl Tasks {
                 match name {
                     Some(name) => Work::Greet(name.to_owned()),
                     None if takes_tasks => {
-                        let asked = form("What is your name?", "name", "string");
-                        return Ok(Some(asking([("user_name", ELICIT, asked)], None)));
+                        let input = form("What is your name?", "name", "string");
+                        return Ok(Some(asking([("user_name", ELICIT, input)], None)));
                     }
                     None => Work::Greet(String::new()),
                 }
@@ -206,8 +206,8 @@ impl Work {
                 return task.end("failed", Some(("error", error)));
             }
             Self::Delete(file) => {
-                let asked = form(&format!("Delete {file}?"), "confirm", "boolean");
-                let answers = task.ask(&[("confirm", asked)]).await;
+                let request = form(&format!("Delete {file}?"), "confirm", "boolean");
+                let answers = task.ask(&[("confirm", request)]).await;
                 let word = if answers["confirm"]["content"]["confirm"] == true {
                     "deleted"
                 } else {

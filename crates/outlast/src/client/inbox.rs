@@ -416,7 +416,7 @@ mod tests {
         let inbox = Inbox::new(InputKinds::all());
         let mut events = inbox.events();
         let handler = inbox.clone();
-        let asked =
+        let response =
             tokio::spawn(async move { handler.handle(input_request(InputKind::ElicitForm)).await });
         let item = inbox.first().await;
         assert_eq!(
@@ -426,7 +426,7 @@ mod tests {
         assert_eq!(item.request, input_request(InputKind::ElicitForm));
         inbox.decline(item.id).unwrap();
         assert_eq!(events.recv().await, Ok(InboxEvent::Removed(item.id)));
-        assert_eq!(asked.await.unwrap(), decline(InputKind::ElicitForm));
+        assert_eq!(response.await.unwrap(), decline(InputKind::ElicitForm));
         assert_eq!(inbox.cancel(item.id), Err(NoSuchItem(item.id)));
     }
 
@@ -480,11 +480,11 @@ mod tests {
         // S1-45, S0-74.
         let inbox = Inbox::new(InputKinds::all());
         let handler = inbox.clone();
-        let asked =
+        let response =
             tokio::spawn(async move { handler.handle(input_request(InputKind::Sample)).await });
         let item = inbox.first().await;
         let mut events = inbox.events();
-        asked.abort();
+        response.abort();
         assert_eq!(events.recv().await, Ok(InboxEvent::Removed(item.id)));
         assert!(inbox.items().is_empty());
     }

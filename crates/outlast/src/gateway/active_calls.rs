@@ -63,7 +63,7 @@ pub(super) struct ResumedCall {
 pub(super) struct RecoveredRequest {
     pub(super) key: InputKey,
     /// The response, if something waits for it already. If there is no response, the channel closes.
-    pub(super) answer: Option<watch::Receiver<Option<InputResponse>>>,
+    pub(super) response: Option<watch::Receiver<Option<InputResponse>>>,
 }
 
 impl ResumedCall {
@@ -160,7 +160,7 @@ impl ActiveCalls {
         let Some(recovered) = state.recovered.get_mut(call.text().as_str()) else {
             return Vec::new();
         };
-        let unclaimed = recovered.extract_if(.., |recovered| recovered.answer.is_none());
+        let unclaimed = recovered.extract_if(.., |recovered| recovered.response.is_none());
         unclaimed.map(|recovered| recovered.key).collect()
     }
 

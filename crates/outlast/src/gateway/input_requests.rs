@@ -81,11 +81,11 @@ async fn send_without_call(shared: &Shared, request: ServerInputRequest) -> Inpu
     clients.retain(|client| client.has_session());
     let listens = clients.iter().rposition(|client| client.is_listening());
     let params = request.params.map(params_without_task);
-    let asked = match listens.map_or(clients.last(), |at| clients.get(at)) {
+    let response = match listens.map_or(clients.last(), |at| clients.get(at)) {
         Some(client) => client.send_request(request.kind, params.as_ref()).await,
         None => None,
     };
-    asked.map_or_else(
+    response.map_or_else(
         || refused(&lookup_error(CallLookupError::NoCall)),
         without_task_meta,
     )
@@ -110,19 +110,19 @@ async fn send_to_caller(
         rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(NUMBER_SEPARATOR))
     };
     if let Some(recovered) = shared.calls.take_recovered(call.id(), has_prefix) {
-        match recovered.answer {
+        match recovered.response {
             // The response goes to the request from before the restart and to this one.
-            Some(mut answer) => {
-                if let Ok(answer) = answer.wait_for(Option::is_some).await
-                    && let Some(answer) = answer.clone()
+            Some(mut response) => {
+                if let Ok(response) = response.wait_for(Option::is_some).await
+                    && let Some(response) = response.clone()
                 {
-                    return Ok(answer);
+                    return Ok(response);
                 }
             }
             None => match call.response_to(recovered.key).await {
                 // It was withdrawn meanwhile.
                 Err(InputError::Withdrawn) => {}
-                answered => return Ok(response_for_upstream(answered?, request)),
+                response => return Ok(response_for_upstream(response?, request)),
             },
         }
     }

@@ -69,8 +69,9 @@ impl CallRecord {
         let mut saved = self.0.lock().await;
         // A previous attempt may have used another key.
         saved.requests.retain(|(_, id)| id != request);
-        let round = (key.as_str().to_owned(), request.clone());
-        saved.requests.push(round);
+        saved
+            .requests
+            .push((key.as_str().to_owned(), request.clone()));
         if saved.reference.is_some() {
             saved.store_or_warn(cx).await;
         }
@@ -88,7 +89,8 @@ impl CallRecord {
 #[derive(Serialize, Deserialize)]
 struct SavedRound {
     /// The key, the method and the params of each.
-    asks: Vec<(String, String, Option<Raw>)>,
+    #[serde(rename = "asks")]
+    requests: Vec<(String, String, Option<Raw>)>,
     state: Option<String>,
 }
 
@@ -126,11 +128,11 @@ impl Debug for RoundStore {
 #[async_trait]
 impl RoundRecorder for RoundStore {
     async fn round_started(&self, round: &InputRequired) {
-        let asks = round.input_requests.iter().cloned();
-        let asks = asks.map(|ask| (ask.key, ask.method, ask.params));
+        let requests = round.input_requests.iter().cloned();
+        let requests = requests.map(|request| (request.key, request.method, request.params));
         let saved = SavedCall {
             round: Some(SavedRound {
-                asks: asks.collect(),
+                requests: requests.collect(),
                 state: round.state.clone(),
             }),
             ..SavedCall::default()
@@ -222,15 +224,15 @@ fn recovered_requests(
         // Without a session the upstream does not know the request on a new connection.
         let in_session = saved.session.as_ref();
         let request = in_session.and_then(|_| saved.requests.iter().find(of_key));
-        let answer = request.map(|(_, id)| {
-            let (sender, answer) = watch::channel(None);
+        let response = request.map(|(_, id)| {
+            let (sender, response) = watch::channel(None);
             open.push(OpenInputRequest {
                 id: id.clone(),
                 response: Box::pin(response_to(cx.clone(), key.clone(), sender)),
             });
-            answer
+            response
         });
-        RecoveredRequest { key, answer }
+        RecoveredRequest { key, response }
     });
     (recovered.collect(), open)
 }
@@ -242,9 +244,9 @@ async fn response_to(
     key: InputKey,
     sender: watch::Sender<Option<InputResponse>>,
 ) -> Option<InputResponse> {
-    let answered = cx.response_to(key).await.ok()?;
-    sender.send_replace(Some(answered.response.clone()));
-    Some(without_task_meta(answered.response))
+    let response = cx.response_to(key).await.ok()?.response;
+    sender.send_replace(Some(response.clone()));
+    Some(without_task_meta(response))
 }
 
 /// Withdraws the input requests of a previous run once the upstream reports that it needs no input.
@@ -373,7 +375,7 @@ impl From<SavedRound> for InputRequired {
             params,
         };
         Self {
-            input_requests: round.asks.into_iter().map(input_request).collect(),
+            input_requests: round.requests.into_iter().map(input_request).collect(),
             state: round.state,
         }
     }

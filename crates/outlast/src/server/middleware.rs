@@ -68,7 +68,7 @@ pub trait Middleware: Send + Sync + 'static {
         request.run().await
     }
 
-    /// Wraps `tasks/get`: from the task id to the task.
+    /// Wraps `tasks/get`. The request has the task id; the result is the task.
     async fn get_task(
         &self,
         request: FilteredRequest<'_, TaskInfo>,
@@ -76,12 +76,12 @@ pub trait Middleware: Send + Sync + 'static {
         request.run().await
     }
 
-    /// Wraps `tasks/result`: from the task id to the JSON of the outcome.
+    /// Wraps `tasks/result`. The request has the task id; the result is the JSON of the outcome.
     async fn task_result(&self, request: FilteredRequest<'_, Raw>) -> Result<Raw, RequestError> {
         request.run().await
     }
 
-    /// Wraps `tasks/cancel`: from the task id to the task.
+    /// Wraps `tasks/cancel`. The request has the task id; the result is the task.
     async fn cancel_task(
         &self,
         request: FilteredRequest<'_, TaskInfo>,
@@ -89,7 +89,7 @@ pub trait Middleware: Send + Sync + 'static {
         request.run().await
     }
 
-    /// Wraps `tasks/list`: from the cursor to a page of tasks.
+    /// Wraps `tasks/list`. The request has the cursor; the result is a page of tasks.
     async fn list_tasks(
         &self,
         request: FilteredRequest<'_, TaskList>,
@@ -191,7 +191,7 @@ pub struct RequestContext<'a>(RequestHandler<'a>);
 
 impl RequestContext<'_> {
     /// Sends a notification to the client before the reply, on the stream of the response (S3-30).
-    /// It is dropped if the client takes no stream.
+    /// It is dropped if the client accepts no stream.
     pub async fn notify(&self, method: &str, params: &Raw) {
         match self.0 {
             RequestHandler::Legacy(legacy) => {

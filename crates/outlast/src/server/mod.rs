@@ -73,8 +73,8 @@ pub struct McpServer {
 }
 
 impl McpServer {
-    /// A server for a backend whose runners the engine has, with middleware around every message,
-    /// the outermost first.
+    /// Creates a server for a backend whose runners are registered at the engine. The first
+    /// middleware is the outermost one.
     pub(crate) fn new(
         engine: Engine,
         backend: Arc<dyn Backend>,
@@ -179,7 +179,7 @@ impl McpServer {
             .is_some_and(|follower| follower.ptr_eq(session))
     }
 
-    /// Ends the following of a task by `session`.
+    /// Stops `session` from following a task.
     pub(crate) fn drop_follower(&self, task: TaskId, session: &Weak<Session>) {
         let mut followers = self.followers();
         if followers

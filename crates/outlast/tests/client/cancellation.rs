@@ -21,7 +21,7 @@ async fn a_task_is_cancelled_by_its_own_method() {
         let call = call.clone();
         tokio::spawn(async move { call.cancel().await })
     };
-    let cancel = server.asked("tasks/cancel").await;
+    let cancel = server.expect_request("tasks/cancel").await;
     assert_eq!(cancel["params"], json!({ "taskId": "t1" }));
     assert!(call.status().cancelling);
     server.reply(&cancel, task("cancelled", 100)).await;
@@ -43,7 +43,7 @@ async fn a_late_cancellation_is_an_error_and_the_result_counts() {
             let call = call.clone();
             tokio::spawn(async move { call.cancel().await })
         };
-        let cancel = server.asked("tasks/cancel").await;
+        let cancel = server.expect_request("tasks/cancel").await;
         if already {
             server
                 .refuse(
@@ -52,13 +52,13 @@ async fn a_late_cancellation_is_an_error_and_the_result_counts() {
                     "Cannot cancel task: already in terminal status",
                 )
                 .await;
-            let look = server.asked("tasks/get").await;
+            let look = server.expect_request("tasks/get").await;
             server.reply(&look, task("completed", 100)).await;
         } else {
             server.reply(&cancel, task("completed", 100)).await;
         }
         assert_eq!(cancelling.await.unwrap(), Err(CancelError::Finished));
-        let fetch = server.asked("tasks/result").await;
+        let fetch = server.expect_request("tasks/result").await;
         server.reply(&fetch, text("done")).await;
         assert_eq!(said(&call.outcome().await.unwrap()), "done");
     }
@@ -83,7 +83,7 @@ async fn a_cancellation_before_the_id_is_known_is_sent_later() {
     // A1-25, V1-CANC-2.
     let (_client, mut server, call) = calling().await;
     server.list(&[("slow", "optional")]).await;
-    let asked = server.asked("tools/call").await;
+    let request = server.expect_request("tools/call").await;
     let call = std::sync::Arc::new(call.await.unwrap());
     let cancelling = {
         let call = call.clone();
@@ -91,9 +91,9 @@ async fn a_cancellation_before_the_id_is_known_is_sent_later() {
     };
     server.silence(MS(1_000)).await;
     server
-        .reply(&asked, json!({ "task": task("working", 60_000) }))
+        .reply(&request, json!({ "task": task("working", 60_000) }))
         .await;
-    let cancel = server.asked("tasks/cancel").await;
+    let cancel = server.expect_request("tasks/cancel").await;
     server.reply(&cancel, task("cancelled", 100)).await;
     assert_eq!(cancelling.await.unwrap(), Ok(()));
     assert_eq!(call.outcome().await, Ok(Outcome::Cancelled));
@@ -104,13 +104,13 @@ async fn a_call_dropped_before_its_id_is_known_is_cancelled_later() {
     // A1-25.
     let (_client, mut server, call) = calling().await;
     server.list(&[("slow", "optional")]).await;
-    let asked = server.asked("tools/call").await;
+    let request = server.expect_request("tools/call").await;
     drop(call.await.unwrap());
     server.silence(MS(1_000)).await;
     server
-        .reply(&asked, json!({ "task": task("working", 100) }))
+        .reply(&request, json!({ "task": task("working", 100) }))
         .await;
-    let cancel = server.asked("tasks/cancel").await;
+    let cancel = server.expect_request("tasks/cancel").await;
     server.reply(&cancel, task("cancelled", 100)).await;
     server.silence(MS(10_000)).await;
 }
@@ -121,12 +121,12 @@ async fn a_call_without_a_task_is_cancelled_by_notification() {
     let (client, mut server) =
         connected_with(crate::harness::options(), json!({ "tools": {} })).await;
     let call = client.call_tool("slow", ()).await.unwrap();
-    let asked = server.asked("tools/call").await;
+    let request = server.expect_request("tools/call").await;
     assert_eq!(call.cancel().await, Ok(()));
     let notification = server.next_message("notifications/cancelled").await;
-    assert_eq!(notification["params"]["requestId"], asked["id"]);
+    assert_eq!(notification["params"]["requestId"], request["id"]);
     assert_eq!(call.outcome().await, Ok(Outcome::Cancelled));
     // V1-CANC-5: a late response is ignored.
-    server.reply(&asked, text("late")).await;
+    server.reply(&request, text("late")).await;
     client.synchronize(&mut server).await;
 }

@@ -33,14 +33,14 @@ fn shell(script: &str) -> ChildOptions {
 #[tokio::test]
 async fn messages_and_output_of_a_child_arrive() {
     // V1-STDIO-4.
-    let (heard, hear) = collector();
-    let options = shell(SERVER).with_on_output(Arc::new(hear));
+    let (received, collect) = collector();
+    let options = shell(SERVER).with_on_output(Arc::new(collect));
     let client = Client::connect(Target::child(options), crate::harness::options())
         .await
         .unwrap();
     client.ping().await.unwrap();
     client.close().await;
-    assert_eq!(*heard.lock().unwrap(), ["starting"]);
+    assert_eq!(*received.lock().unwrap(), ["starting"]);
 }
 
 #[tokio::test]

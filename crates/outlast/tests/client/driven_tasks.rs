@@ -17,7 +17,7 @@ async fn a_task_is_read_by_its_id() {
     // S4-52.
     let (client, mut server) = connected().await;
     let looking = tokio::spawn(async move { client.get_task("t1").await });
-    let look = server.asked("tasks/get").await;
+    let look = server.expect_request("tasks/get").await;
     assert_eq!(look["params"], json!({ "taskId": "t1" }));
     let mut shown = task("input_required", 700);
     shown["statusMessage"] = json!("Which one?");
@@ -44,13 +44,13 @@ async fn a_tool_without_execution_has_no_task_support() {
         let (client, mut server) = connected().await;
         let call = client.call_tool("bare", ()).task(preference);
         let call = tokio::spawn(async move { call.await });
-        let list = server.asked("tools/list").await;
+        let list = server.expect_request("tools/list").await;
         let tool = json!({ "name": "bare", "inputSchema": { "type": "object" } });
         server.reply(&list, json!({ "tools": [tool] })).await;
         if called {
-            let asked = server.asked("tools/call").await;
-            assert_eq!(asked["params"].get("task"), None);
-            server.reply(&asked, text("done")).await;
+            let request = server.expect_request("tools/call").await;
+            assert_eq!(request["params"].get("task"), None);
+            server.reply(&request, text("done")).await;
             let settled = call.await.unwrap().unwrap().outcome().await;
             assert_eq!(said(&settled.unwrap()), "done");
         } else {
@@ -99,7 +99,7 @@ async fn an_input_required_notification_triggers_tasks_result() {
     server
         .notify("notifications/tasks/status", task("input_required", 60_000))
         .await;
-    let fetch = server.asked("tasks/result").await;
+    let fetch = server.expect_request("tasks/result").await;
     assert_eq!(fetch["params"], json!({ "taskId": "t1" }));
     assert_eq!(Instant::now() - made, Duration::ZERO);
     server.reply(&fetch, text("done")).await;
@@ -111,12 +111,12 @@ async fn the_status_of_a_driven_task() {
     // S4-31.
     let (_client, mut server, call) = calling().await;
     server.list(&[("slow", "required")]).await;
-    let asked = server.asked("tools/call").await;
-    let token = asked["params"]["_meta"]["progressToken"].clone();
+    let request = server.expect_request("tools/call").await;
+    let token = request["params"]["_meta"]["progressToken"].clone();
     let mut shown = task("working", 60_000);
     shown["statusMessage"] = json!("warming up");
     shown["lastUpdatedAt"] = json!("2026-01-10T08:00:05Z");
-    server.reply(&asked, json!({ "task": shown })).await;
+    server.reply(&request, json!({ "task": shown })).await;
     let call = call.await.unwrap();
     call.task().await;
     let mut updates = call.updates();
@@ -155,9 +155,9 @@ async fn an_ended_task_leaves_memory_and_store() {
     let stored = references.all(None).await.unwrap().remove(0);
     // A followed task cannot be followed twice.
     assert!(client.resume(stored.clone()).is_err());
-    let look = server.asked("tasks/get").await;
+    let look = server.expect_request("tasks/get").await;
     server.reply(&look, task("completed", 100)).await;
-    let fetch = server.asked("tasks/result").await;
+    let fetch = server.expect_request("tasks/result").await;
     server.reply(&fetch, text("done")).await;
     assert_eq!(said(&call.outcome().await.unwrap()), "done");
     assert!(references.all(None).await.unwrap().is_empty());

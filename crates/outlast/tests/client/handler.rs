@@ -23,9 +23,9 @@ async fn an_input_request_names_server_and_task() {
     let call = client.call_tool("slow", ());
     let call = tokio::spawn(async move { call.await.unwrap() });
     server.make_task("working", 100).await;
-    let look = server.asked("tasks/get").await;
+    let look = server.expect_request("tasks/get").await;
     server.reply(&look, task("input_required", 60_000)).await;
-    let fetch = server.asked("tasks/result").await;
+    let fetch = server.expect_request("tasks/result").await;
     let mut params = form();
     let mark = json!({ "io.modelcontextprotocol/related-task": { "taskId": "t1" } });
     params["_meta"] = mark.clone();
@@ -122,18 +122,18 @@ async fn a_withdrawn_or_interrupted_input_request_is_dismissed() {
     let (_client, mut server) = connected_with(options, json!({})).await;
     server.ask("1", "elicitation/create", form()).await;
     let item = inbox.first().await;
-    let mut news = inbox.events();
+    let mut events = inbox.events();
     server
         .notify("notifications/cancelled", json!({ "requestId": "1" }))
         .await;
-    assert_eq!(news.recv().await, Ok(InboxEvent::Removed(item.id)));
+    assert_eq!(events.recv().await, Ok(InboxEvent::Removed(item.id)));
     let why = |id| inbox.departure(id).map(|left| left.removal);
     assert_eq!(why(item.id), Some(Removal::Withdrawn));
     server.silence(Duration::from_secs(10)).await;
     server.ask("2", "elicitation/create", form()).await;
     let item = inbox.first().await;
     drop(server);
-    while news.recv().await != Ok(InboxEvent::Removed(item.id)) {}
+    while events.recv().await != Ok(InboxEvent::Removed(item.id)) {}
     assert_eq!(why(item.id), Some(Removal::Disconnected));
     assert!(inbox.items().is_empty());
 }
@@ -291,14 +291,14 @@ async fn tasks_result_is_repeated_after_the_end_of_the_task() {
     let call = client.call_tool("slow", ());
     let call = tokio::spawn(async move { call.await.unwrap() });
     server.make_task("working", 100).await;
-    let look = server.asked("tasks/get").await;
+    let look = server.expect_request("tasks/get").await;
     server.reply(&look, task("input_required", 100)).await;
-    let lost = server.asked("tasks/result").await;
-    let look = server.asked("tasks/get").await;
+    let lost = server.expect_request("tasks/result").await;
+    let look = server.expect_request("tasks/get").await;
     server.reply(&look, task("completed", 100)).await;
     let cancelled = server.next_message("notifications/cancelled").await;
     assert_eq!(cancelled["params"]["requestId"], lost["id"]);
-    let again = server.asked("tasks/result").await;
+    let again = server.expect_request("tasks/result").await;
     server.reply(&again, text("done")).await;
     assert_eq!(said(&call.await.unwrap().outcome().await.unwrap()), "done");
 }

@@ -43,7 +43,7 @@ async fn an_unsupported_version_ends_the_handshake() {
     let (target, mut servers) = target();
     let connecting = tokio::spawn(Client::connect(target, crate::harness::options()));
     let mut server = servers.next().await;
-    let hello = server.asked("initialize").await;
+    let hello = server.expect_request("initialize").await;
     let result = json!({ "protocolVersion": "1999-01-01", "capabilities": {}, "serverInfo": {} });
     server.reply(&hello, result).await;
     let refused = connecting.await.unwrap().err().unwrap();
@@ -71,7 +71,7 @@ async fn a_silent_server_causes_timeouts() {
     let (target, mut servers) = target();
     let connecting = tokio::spawn(Client::connect(target, crate::harness::options()));
     let mut server = servers.next().await;
-    server.asked("initialize").await;
+    server.expect_request("initialize").await;
     assert!(matches!(
         connecting.await.unwrap(),
         Err(client::Error::TimedOut(_))
@@ -85,7 +85,7 @@ async fn a_silent_server_causes_timeouts() {
         client.ping().await,
         Err(client::Error::TimedOut(_))
     ));
-    let ping = server.asked("ping").await;
+    let ping = server.expect_request("ping").await;
     let notification = server.next_message("notifications/cancelled").await;
     assert_eq!(notification["params"]["requestId"], ping["id"]);
     let call = tokio::spawn({
@@ -93,7 +93,7 @@ async fn a_silent_server_causes_timeouts() {
         async move { call.await.unwrap().outcome().await }
     });
     server.list(&[("slow", "optional")]).await;
-    server.asked("tools/call").await;
+    server.expect_request("tools/call").await;
     assert!(matches!(
         call.await.unwrap(),
         Err(OutcomeError::Request(client::Error::TimedOut(_)))
@@ -104,7 +104,7 @@ async fn a_silent_server_causes_timeouts() {
         call.outcome().await,
         Err(OutcomeError::Request(client::Error::TimedOut(_)))
     ));
-    server.asked("tools/call").await;
+    server.expect_request("tools/call").await;
     server.next_message("notifications/cancelled").await;
 }
 
@@ -116,8 +116,8 @@ async fn progress_extends_a_call_without_a_task_up_to_a_limit() {
         .with_call_timeout(Duration::from_secs(600));
     let (client, mut server) = connected_with(options, json!({})).await;
     let call = client.call_tool("slow", ()).await.unwrap();
-    let asked = server.asked("tools/call").await;
-    let token = asked["params"]["_meta"]["progressToken"].clone();
+    let request = server.expect_request("tools/call").await;
+    let token = request["params"]["_meta"]["progressToken"].clone();
     let began = tokio::time::Instant::now();
     let mut progress = 0;
     while call.status().ended.is_none() {
@@ -172,9 +172,9 @@ async fn a_task_continues_after_a_reconnection() {
     server.make_task("working", 100).await;
     let call = call.await.unwrap();
     call.task().await;
-    let look = server.asked("tasks/get").await;
+    let look = server.expect_request("tasks/get").await;
     server.reply(&look, task("input_required", 100)).await;
-    server.asked("tasks/result").await;
+    server.expect_request("tasks/result").await;
     let used: Vec<_> = server
         .log()
         .iter()
@@ -185,9 +185,9 @@ async fn a_task_continues_after_a_reconnection() {
     drop(servers.next().await);
     let mut server = servers.next().await;
     server.welcome("2025-11-25", capabilities()).await;
-    let look = server.asked("tasks/get").await;
+    let look = server.expect_request("tasks/get").await;
     server.reply(&look, task("completed", 100)).await;
-    let fetch = server.asked("tasks/result").await;
+    let fetch = server.expect_request("tasks/result").await;
     server.reply(&fetch, text("done")).await;
     assert_eq!(said(&call.outcome().await.unwrap()), "done");
     // V1-BASE-2: ids are not used twice.
@@ -197,7 +197,7 @@ async fn a_task_continues_after_a_reconnection() {
     let call = tokio::spawn(async move { call.await.unwrap() });
     server.list(&[("plain", "forbidden")]).await;
     let call = call.await.unwrap();
-    server.asked("tools/call").await;
+    server.expect_request("tools/call").await;
     drop(server);
     let settled = call.outcome().await;
     assert!(
@@ -227,7 +227,7 @@ async fn malformed_bytes_from_the_server_are_tolerated() {
         let client = client.clone();
         tokio::spawn(async move { client.ping().await })
     };
-    let ping = server.asked("ping").await;
+    let ping = server.expect_request("ping").await;
     let broken = format!("{{\"jsonrpc\":\"2.0\",\"id\":{},\"result\":7}}", ping["id"]);
     server.write_raw(broken.as_bytes()).await;
     assert!(matches!(

@@ -48,10 +48,10 @@ pub(crate) async fn connected_with(
 
 /// A target, and the servers that are connected through it, in order.
 pub(crate) fn target() -> (Target, Servers) {
-    let (tell, notification) = tokio::sync::mpsc::unbounded_channel();
+    let (sink, notification) = tokio::sync::mpsc::unbounded_channel();
     let target = Target::other("test", move || {
         let (line, theirs) = Line::pair();
-        let _ = tell.send(Server(ScriptedServer::new(line)));
+        let _ = sink.send(Server(ScriptedServer::new(line)));
         let (read, write) = tokio::io::split(theirs);
         Ok(duplex::over(read, write))
     });
@@ -76,7 +76,7 @@ impl Server {
     /// Responds to the list request, and then to the call with a task.
     pub(crate) async fn make_task(&mut self, status: &str, interval: u64) -> Value {
         self.list(&[("slow", "optional")]).await;
-        let call = self.asked("tools/call").await;
+        let call = self.expect_request("tools/call").await;
         self.reply(&call, json!({ "task": task(status, interval) }))
             .await;
         call
@@ -122,7 +122,7 @@ impl Synchronize for Client {
     async fn synchronize(&self, server: &mut Server) {
         let client = self.clone();
         let pinging = tokio::spawn(async move { client.ping().await });
-        let ping = server.asked("ping").await;
+        let ping = server.expect_request("ping").await;
         server.reply(&ping, json!({})).await;
         pinging.await.unwrap().unwrap();
     }
@@ -169,9 +169,9 @@ pub(crate) fn collector() -> (
     Arc<Mutex<Vec<String>>>,
     impl Fn(&str) + Send + Sync + 'static,
 ) {
-    let heard = Arc::new(Mutex::new(Vec::new()));
-    let tell = heard.clone();
-    (heard, move |line: &str| {
-        tell.lock().unwrap().push(line.to_owned());
+    let received = Arc::new(Mutex::new(Vec::new()));
+    let sink = received.clone();
+    (received, move |line: &str| {
+        sink.lock().unwrap().push(line.to_owned());
     })
 }

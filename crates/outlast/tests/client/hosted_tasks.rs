@@ -111,17 +111,17 @@ async fn a_hosted_task_has_id_status_ttl_and_times() {
 async fn a_request_with_a_task_reaches_the_same_handler() {
     // S1-16.
     let (_client, mut server, inbox) = client_with_inbox(ReceiverOptions::default()).await;
-    let mut news = inbox.events();
+    let mut events = inbox.events();
     let plain = json!({ "message": "Who?", "requestedSchema": {} });
     server.ask("plain", ELICITATION, plain).await;
     let first = within_a_minute(inbox.first()).await;
     assert_eq!(
-        within_a_minute(news.recv()).await,
+        within_a_minute(events.recv()).await,
         Ok(InboxEvent::NewPendingElicitation(first.id))
     );
     inbox.decline(first.id).unwrap();
     assert_eq!(
-        within_a_minute(news.recv()).await,
+        within_a_minute(events.recv()).await,
         Ok(InboxEvent::Removed(first.id))
     );
     let elicitation: fn(_) -> _ = InboxEvent::NewPendingElicitation;
@@ -132,11 +132,11 @@ async fn a_request_with_a_task_reaches_the_same_handler() {
     ] {
         create_task(&mut server, method, params).await;
         let item = within_a_minute(inbox.first()).await;
-        assert_eq!(within_a_minute(news.recv()).await, Ok(arrived(item.id)));
+        assert_eq!(within_a_minute(events.recv()).await, Ok(arrived(item.id)));
         assert_eq!(inbox.items().len(), 1);
         inbox.decline(item.id).unwrap();
         assert_eq!(
-            within_a_minute(news.recv()).await,
+            within_a_minute(events.recv()).await,
             Ok(InboxEvent::Removed(item.id))
         );
     }
@@ -422,7 +422,7 @@ async fn the_host_lists_inspects_and_cancels_hosted_tasks() {
     assert_eq!(hosted.list(None).await.unwrap().tasks, []);
     create_task(&mut server, SAMPLING, sample()).await;
     let item = within_a_minute(inbox.first()).await;
-    let mut news = inbox.events();
+    let mut events = inbox.events();
     let listed = hosted.list(None).await.unwrap().tasks;
     let [task] = &listed[..] else {
         panic!("one task is hosted: {listed:?}");
@@ -432,7 +432,7 @@ async fn the_host_lists_inspects_and_cancels_hosted_tasks() {
     let cancelled = hosted.cancel(&task.id).await.unwrap();
     assert_eq!(cancelled.status.to_string(), "cancelled");
     assert_eq!(
-        within_a_minute(news.recv()).await,
+        within_a_minute(events.recv()).await,
         Ok(InboxEvent::Removed(item.id))
     );
     assert_eq!(hosted.result(&task.id).await.unwrap_err().code, -32603);

@@ -404,12 +404,14 @@ async fn an_overloaded_server_loses_no_task_and_sets_the_pace() {
         json!({ "name": "slow", "inputSchema": {}, "execution": { "taskSupport": "required" } });
     list.reply(json!({ "tools": [tool] })).await;
     // The call is sent again, because the server has not acted on it.
-    let asked = wire.next("POST", "tools/call").await;
+    let refused = wire.next("POST", "tools/call").await;
     let sent = std::time::Instant::now();
-    refuse(asked, 429, "Retry-After: 1\r\n").await;
-    let asked = wire.next("POST", "tools/call").await;
+    refuse(refused, 429, "Retry-After: 1\r\n").await;
+    let accepted = wire.next("POST", "tools/call").await;
     assert!(sent.elapsed() >= Duration::from_secs(1));
-    asked.reply(json!({ "task": task("working", 100) })).await;
+    accepted
+        .reply(json!({ "task": task("working", 100) }))
+        .await;
     let call = call.await.unwrap();
     for status in [429, 503, 429, 503] {
         let look = wire.next("POST", "tasks/get").await;

@@ -29,9 +29,9 @@ async fn connect(hub: &Hub, server: &str, source: &str) -> (ConnectionName, Serv
 
 /// Reports the task as completed, and its result.
 async fn complete(server: &mut Server, result: Value) {
-    let poll = server.asked("tasks/get").await;
+    let poll = server.expect_request("tasks/get").await;
     server.reply(&poll, task("completed", 100)).await;
-    let fetch = server.asked("tasks/result").await;
+    let fetch = server.expect_request("tasks/result").await;
     server.reply(&fetch, result).await;
 }
 
@@ -131,13 +131,13 @@ async fn a_task_is_forgotten_after_a_confirmed_cancel() {
         tokio::spawn(async move { hub.cancel_task(&name, "t1").await })
     };
     let refused = cancel(hub.clone(), name.clone());
-    let request = server.asked("tasks/cancel").await;
+    let request = server.expect_request("tasks/cancel").await;
     server.refuse(&request, -32602, "Cannot cancel task").await;
     let refused = refused.await.unwrap().unwrap_err();
     assert_eq!(refused, HubError::AlreadyFinished("t1".into()));
     assert_eq!(hub.active_tasks().len(), 1);
     let confirmed = cancel(hub.clone(), name.clone());
-    let request = server.asked("tasks/cancel").await;
+    let request = server.expect_request("tasks/cancel").await;
     server.reply(&request, task("cancelled", 100)).await;
     let confirmed = confirmed.await.unwrap().unwrap();
     assert_eq!(confirmed.status, Status::Cancelled);
@@ -153,7 +153,7 @@ async fn tasks_are_listed_by_cursor() {
         let (hub, name) = (hub.clone(), name.clone());
         async move { hub.list_tasks(&name, Some("page-2")).await }
     });
-    let request = server.asked("tasks/list").await;
+    let request = server.expect_request("tasks/list").await;
     assert_eq!(request["params"]["cursor"], "page-2");
     let page = json!({ "tasks": [task("working", 100)], "nextCursor": "page-3" });
     server.reply(&request, page).await;

@@ -64,7 +64,7 @@ async fn every_message_is_observed_in_both_directions() {
     inbox.decline(item.id).unwrap();
     within("the answer", server.answer("1")).await;
     let pinging = tokio::spawn(async move { client.ping().await });
-    let ping = server.asked("ping").await;
+    let ping = server.expect_request("ping").await;
     server.reply(&ping, json!({})).await;
     pinging.await.unwrap().unwrap();
     assert_eq!(

@@ -62,11 +62,11 @@ impl Record {
     fn answers(&self, method: &str) -> Vec<&Value> {
         let sent = self.0.iter().map(|entry| &entry["sent"]);
         let sent = sent.filter(|request| request["method"] == method);
-        let heard = |id: &Value| {
-            let mut heard = self.0.iter().map(|entry| &entry["received"]);
-            heard.find(|message| message["id"] == *id).unwrap()
+        let received = |id: &Value| {
+            let mut received = self.0.iter().map(|entry| &entry["received"]);
+            received.find(|message| message["id"] == *id).unwrap()
         };
-        sent.map(|request| heard(&request["id"])).collect()
+        sent.map(|request| received(&request["id"])).collect()
     }
 
     /// The response to the only request of that method.
@@ -87,8 +87,8 @@ impl Record {
 
     /// The statuses of polls, or of notifications, without repetitions.
     fn statuses(&self, of_notifications: bool) -> Vec<String> {
-        let heard = self.0.iter().map(|entry| &entry["received"]);
-        let shown = heard.filter_map(|message| {
+        let received = self.0.iter().map(|entry| &entry["received"]);
+        let shown = received.filter_map(|message| {
             if of_notifications {
                 message["params"]["status"].as_str()
             } else {

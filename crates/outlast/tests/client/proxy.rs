@@ -20,8 +20,8 @@ struct Proxy {
 }
 
 impl Proxy {
-    /// A proxy to the server on `port`. It runs until this process ends.
-    fn before(port: u16) -> Self {
+    /// Starts a proxy to the server on `port`. It runs until this process ends.
+    fn to_server_on(port: u16) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         let (sender, lines) = mpsc::channel();
@@ -90,8 +90,8 @@ fn connect_through(url: &str, variables: &[(&str, &str)]) -> (bool, String) {
     command.env("PROXY_TEST_URL", url);
     command.envs(variables.iter().copied());
     let output = command.run();
-    let said = [output.stdout, output.stderr].concat();
-    (output.status.success(), String::from_utf8(said).unwrap())
+    let text = [output.stdout, output.stderr].concat();
+    (output.status.success(), String::from_utf8(text).unwrap())
 }
 
 #[tokio::test]
@@ -108,28 +108,28 @@ async fn a_client() {
 
 #[test]
 fn http_goes_through_the_proxy_of_the_environment() {
-    let proxy = Proxy::before(plain_server());
-    let (done, said) = connect_through("http://tools.test/mcp", &[("HTTP_PROXY", &proxy.url)]);
-    assert!(done, "{said}");
+    let proxy = Proxy::to_server_on(plain_server());
+    let (done, text) = connect_through("http://tools.test/mcp", &[("HTTP_PROXY", &proxy.url)]);
+    assert!(done, "{text}");
     assert_eq!(proxy.line(), "POST http://tools.test/mcp HTTP/1.1");
 }
 
 #[test]
 fn https_goes_through_a_tunnel_of_the_proxy() {
-    let proxy = Proxy::before(tls::listen("127.0.0.1"));
+    let proxy = Proxy::to_server_on(tls::listen("127.0.0.1"));
     let url = "https://tools.test/mcp";
-    let (done, said) = connect_through(url, &[("HTTPS_PROXY", &proxy.url)]);
-    assert!(done, "{said}");
+    let (done, text) = connect_through(url, &[("HTTPS_PROXY", &proxy.url)]);
+    assert!(done, "{text}");
     assert_eq!(proxy.line(), "CONNECT tools.test:443 HTTP/1.1");
 }
 
 #[test]
 fn excepted_and_local_servers_need_no_proxy() {
     let port = plain_server();
-    let proxy = Proxy::before(port);
+    let proxy = Proxy::to_server_on(port);
     let here = format!("http://localhost:{port}/mcp");
-    let (done, said) = connect_through(&here, &[("HTTP_PROXY", &proxy.url)]);
-    assert!(done, "{said}");
+    let (done, text) = connect_through(&here, &[("HTTP_PROXY", &proxy.url)]);
+    assert!(done, "{text}");
     // The server does not exist: only the proxy can reach it.
     let excepted = [("HTTP_PROXY", &*proxy.url), ("NO_PROXY", ".test")];
     let (done, _) = connect_through("http://tools.test/mcp", &excepted);

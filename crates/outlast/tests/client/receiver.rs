@@ -178,7 +178,7 @@ async fn a_cancelled_task_dismisses_its_request_and_stays_cancelled() {
     let (_client, mut server, inbox) = client_with_inbox(ReceiverOptions::default()).await;
     let task = create_task(&mut server, "elicitation/create", form(json!({}))).await;
     let item = inbox.first().await;
-    let mut news = inbox.events();
+    let mut events = inbox.events();
     server.ask("wait", "tasks/result", named(&task)).await;
     let cancelled = call(&mut server, "tasks/cancel", named(&task)).await;
     assert_eq!(cancelled["result"]["status"], "cancelled");
@@ -187,7 +187,7 @@ async fn a_cancelled_task_dismisses_its_request_and_stays_cancelled() {
         "Task cancelled by server"
     );
     assert_eq!(server.answer("wait").await["error"]["code"], -32603);
-    while news.recv().await != Ok(InboxEvent::Removed(item.id)) {}
+    while events.recv().await != Ok(InboxEvent::Removed(item.id)) {}
     let left = inbox.departure(item.id).map(|left| left.removal);
     assert_eq!(left, Some(outlast::client::Removal::TaskCancelled));
     // S1-49: a late response changes nothing.
@@ -268,10 +268,10 @@ async fn an_expired_task_is_gone_and_waiting_requests_fail() {
     .await;
     assert_eq!(task["ttl"], 150);
     let item = inbox.first().await;
-    let mut news = inbox.events();
+    let mut events = inbox.events();
     server.ask("wait", "tasks/result", named(&task)).await;
     assert_eq!(server.answer("wait").await["error"]["code"], -32602);
-    while news.recv().await != Ok(InboxEvent::Removed(item.id)) {}
+    while events.recv().await != Ok(InboxEvent::Removed(item.id)) {}
     let left = inbox.departure(item.id).map(|left| left.removal);
     assert_eq!(left, Some(outlast::client::Removal::TaskExpired));
     assert_eq!(
@@ -316,9 +316,9 @@ async fn tasks_belong_to_their_connection() {
         call(&mut second, "tasks/list", json!({})).await["result"]["tasks"],
         json!([])
     );
-    let mut news = inbox.events();
+    let mut events = inbox.events();
     drop(first);
-    while news.recv().await != Ok(InboxEvent::Removed(item.id)) {}
+    while events.recv().await != Ok(InboxEvent::Removed(item.id)) {}
     let left = inbox.departure(item.id).map(|left| left.removal);
     assert_eq!(left, Some(outlast::client::Removal::Disconnected));
 }

@@ -57,9 +57,9 @@ async fn a_task_is_resumed_from_its_reference_after_a_crash() {
     let stored = references.all(None).await.unwrap().remove(0);
     let call = client.resume(stored.clone()).unwrap();
     // It polls at once, because the stored status is old.
-    let look = server.asked("tasks/get").await;
+    let look = server.expect_request("tasks/get").await;
     server.reply(&look, task("completed", 100)).await;
-    let fetch = server.asked("tasks/result").await;
+    let fetch = server.expect_request("tasks/result").await;
     server.reply(&fetch, text("done")).await;
     assert_eq!(said(&call.outcome().await.unwrap()), "done");
     assert!(references.all(None).await.unwrap().is_empty());
@@ -90,7 +90,7 @@ async fn a_reference_is_free_after_its_execution_is_dropped() {
     let call = client.resume(stored).unwrap();
     // A lost task keeps its reference, because the server may return.
     for _ in 0..4 {
-        let look = server.asked("tasks/get").await;
+        let look = server.expect_request("tasks/get").await;
         server.refuse(&look, -32602, "not found").await;
     }
     assert!(matches!(
@@ -109,9 +109,9 @@ async fn task_ids_of_two_servers_do_not_collide() {
     let here = TaskReference::known_by_id("here", "t1");
     let _first = client.resume(here.clone()).unwrap();
     // It polls after its reference is stored.
-    server.asked("tasks/get").await;
+    server.expect_request("tasks/get").await;
     assert!(client.resume(here).is_err());
     let there = TaskReference::known_by_id("there", "t1");
     let _second = client.resume(there).unwrap();
-    server.asked("tasks/get").await;
+    server.expect_request("tasks/get").await;
 }

@@ -24,25 +24,25 @@ async fn a_task_is_polled_at_the_servers_pace_and_its_result_fetched() {
         .ttl(Duration::from_secs(60));
     let call = tokio::spawn(async move { call.await.unwrap() });
     server.list(&[("slow", "optional")]).await;
-    let asked = server.asked("tools/call").await;
-    assert_eq!(asked["params"]["task"], json!({ "ttl": 60_000 }));
-    assert_eq!(asked["params"]["arguments"], json!({ "n": 1 }));
-    assert!(asked["params"]["_meta"]["progressToken"].is_string());
+    let request = server.expect_request("tools/call").await;
+    assert_eq!(request["params"]["task"], json!({ "ttl": 60_000 }));
+    assert_eq!(request["params"]["arguments"], json!({ "n": 1 }));
+    assert!(request["params"]["_meta"]["progressToken"].is_string());
     server
-        .reply(&asked, json!({ "task": task("working", 500) }))
+        .reply(&request, json!({ "task": task("working", 500) }))
         .await;
     let call = call.await.unwrap();
     assert_eq!(call.task().await.as_deref(), Some("t1"));
     // Every response can change the interval.
     let made = Instant::now();
     for interval in [500, 1_500, 100, 100] {
-        let look = server.asked("tasks/get").await;
+        let look = server.expect_request("tasks/get").await;
         assert_eq!(look["params"], json!({ "taskId": "t1" }));
         server.reply(&look, task("working", interval)).await;
     }
-    let look = server.asked("tasks/get").await;
+    let look = server.expect_request("tasks/get").await;
     server.reply(&look, task("completed", 100)).await;
-    let fetch = server.asked("tasks/result").await;
+    let fetch = server.expect_request("tasks/result").await;
     // V1-META-4.
     assert_eq!(fetch["params"], json!({ "taskId": "t1" }));
     let mut result = text("done");
@@ -60,18 +60,18 @@ async fn the_poll_interval_is_five_seconds_by_default_and_never_below_100_ms() {
     // S4-37.
     let (_client, mut server, call) = calling().await;
     server.list(&[("slow", "required")]).await;
-    let asked = server.asked("tools/call").await;
+    let request = server.expect_request("tools/call").await;
     // S4-94.
-    assert_eq!(asked["params"]["task"], json!({}));
+    assert_eq!(request["params"]["task"], json!({}));
     let mut made = task("working", 0);
     made.as_object_mut().unwrap().remove("pollInterval");
-    server.reply(&asked, json!({ "task": made })).await;
+    server.reply(&request, json!({ "task": made })).await;
     let _call = call.await.unwrap();
     let made = Instant::now();
-    let look = server.asked("tasks/get").await;
+    let look = server.expect_request("tasks/get").await;
     assert_eq!((Instant::now() - made).as_millis(), 5_000);
     server.reply(&look, task("working", 1)).await;
-    server.asked("tasks/get").await;
+    server.expect_request("tasks/get").await;
     assert_eq!((Instant::now() - made).as_millis(), 5_100);
     // The next poll waits for the response to the last one.
     server.silence(MS(5_000)).await;
@@ -91,7 +91,7 @@ async fn a_terminal_notification_is_followed_by_the_result_at_once() {
     server
         .notify("notifications/tasks/status", task("completed", 60_000))
         .await;
-    let fetch = server.asked("tasks/result").await;
+    let fetch = server.expect_request("tasks/result").await;
     assert_eq!(Instant::now(), made);
     // V1-NOTIF-7: a terminal status does not change.
     server
@@ -117,7 +117,7 @@ async fn other_notifications_postpone_the_next_poll_but_never_replace_it() {
             .notify("notifications/tasks/status", task("working", 1_000))
             .await;
     }
-    server.asked("tasks/get").await;
+    server.expect_request("tasks/get").await;
     assert_eq!((server.times("tasks/get")[0] - made).as_millis(), 3_000);
 }
 
@@ -126,14 +126,14 @@ async fn a_notification_before_the_create_result_is_kept() {
     // A1-27.
     let (_client, mut server, call) = calling().await;
     server.list(&[("slow", "optional")]).await;
-    let asked = server.asked("tools/call").await;
+    let request = server.expect_request("tools/call").await;
     server
         .notify("notifications/tasks/status", task("completed", 60_000))
         .await;
     server
-        .reply(&asked, json!({ "task": task("working", 60_000) }))
+        .reply(&request, json!({ "task": task("working", 60_000) }))
         .await;
-    let fetch = server.asked("tasks/result").await;
+    let fetch = server.expect_request("tasks/result").await;
     server.reply(&fetch, text("done")).await;
     assert_eq!(said(&call.await.unwrap().outcome().await.unwrap()), "done");
 }
@@ -144,9 +144,9 @@ async fn the_payload_of_a_failed_task_is_fetched() {
     for (answer, is_error) in [(true, false), (false, true)] {
         let (_client, mut server, call) = calling().await;
         server.make_task("working", 100).await;
-        let look = server.asked("tasks/get").await;
+        let look = server.expect_request("tasks/get").await;
         server.reply(&look, task("failed", 100)).await;
-        let fetch = server.asked("tasks/result").await;
+        let fetch = server.expect_request("tasks/result").await;
         if answer {
             let mut result = text("it broke");
             result["isError"] = json!(true);
@@ -173,11 +173,11 @@ async fn tasks_result_is_sent_when_input_is_required_and_polling_continues() {
     // S4-21, V1-INPUT-3, V1-RES-9.
     let (_client, mut server, call) = calling().await;
     server.make_task("working", 100).await;
-    let look = server.asked("tasks/get").await;
+    let look = server.expect_request("tasks/get").await;
     server.reply(&look, task("input_required", 100)).await;
-    let fetch = server.asked("tasks/result").await;
+    let fetch = server.expect_request("tasks/result").await;
     for _ in 0..3 {
-        let look = server.asked("tasks/get").await;
+        let look = server.expect_request("tasks/get").await;
         server.reply(&look, task("working", 100)).await;
     }
     server.reply(&fetch, text("done")).await;
@@ -190,9 +190,9 @@ async fn tasks_result_is_sent_when_input_is_required_and_polling_continues() {
 async fn progress_arrives_until_the_end_of_the_task() {
     // S4-26, V1-PROG-3, A1-21.
     let (client, mut server, call) = calling().await;
-    let asked = server.make_task("working", 60_000).await;
+    let request = server.make_task("working", 60_000).await;
     let call = call.await.unwrap();
-    let token = &asked["params"]["_meta"]["progressToken"];
+    let token = &request["params"]["_meta"]["progressToken"];
     let mut updates = call.updates();
     for progress in [1, 2] {
         let params =
@@ -200,12 +200,12 @@ async fn progress_arrives_until_the_end_of_the_task() {
         server.notify("notifications/progress", params).await;
         loop {
             let view = updates.next().await.unwrap();
-            if let Some(heard) = view
+            if let Some(progress_update) = view
                 .progress
-                .filter(|heard| heard.progress == f64::from(progress))
+                .filter(|progress_update| progress_update.progress == f64::from(progress))
             {
                 assert_eq!(
-                    (heard.total, heard.message.as_deref()),
+                    (progress_update.total, progress_update.message.as_deref()),
                     (Some(2.0), Some("m"))
                 );
                 break;
@@ -231,11 +231,11 @@ async fn the_immediate_response_is_available() {
     // S4-50, V1-CREATE-11.
     let (_client, mut server, call) = calling().await;
     server.list(&[("slow", "optional")]).await;
-    let asked = server.asked("tools/call").await;
+    let request = server.expect_request("tools/call").await;
     let meta = json!({ "io.modelcontextprotocol/model-immediate-response": "It has begun." });
     server
         .reply(
-            &asked,
+            &request,
             json!({ "task": task("working", 100), "_meta": meta }),
         )
         .await;
@@ -252,16 +252,16 @@ async fn a_direct_result_to_a_call_with_a_task_is_the_result() {
     // A1-6, S4-49.
     let (client, mut server, call) = calling().await;
     server.list(&[("slow", "optional")]).await;
-    let asked = server.asked("tools/call").await;
-    server.reply(&asked, text("at once")).await;
+    let request = server.expect_request("tools/call").await;
+    server.reply(&request, text("at once")).await;
     let call = call.await.unwrap();
     assert_eq!(said(&call.outcome().await.unwrap()), "at once");
     assert_eq!(call.task().await, None);
     // A call is not repeated after an error.
     let call = client.call_tool("slow", ()).await.unwrap();
-    let asked = server.asked("tools/call").await;
+    let request = server.expect_request("tools/call").await;
     server
-        .refuse(&asked, -32602, "Invalid task creation result")
+        .refuse(&request, -32602, "Invalid task creation result")
         .await;
     assert!(matches!(call.outcome().await, Ok(Outcome::Error(_, code, _)) if code.0 == -32602));
     assert_eq!(server.times("tools/call").len(), 2);
@@ -283,9 +283,9 @@ async fn a_task_is_requested_only_if_server_and_tool_allow_it() {
         ])
         .await;
     let call = calling.await.unwrap().unwrap();
-    let asked = server.asked("tools/call").await;
-    assert!(asked["params"].get("task").is_none());
-    server.reply(&asked, text("plain")).await;
+    let request = server.expect_request("tools/call").await;
+    assert!(request["params"].get("task").is_none());
+    server.reply(&request, text("plain")).await;
     assert_eq!(said(&call.outcome().await.unwrap()), "plain");
     let refused = client
         .call_tool("not", ())
@@ -312,9 +312,9 @@ async fn a_task_is_requested_only_if_server_and_tool_allow_it() {
         CallError::ServerWithoutTasks("test".into())
     );
     let call = client.call_tool("slow", ()).await.unwrap();
-    let asked = server.asked("tools/call").await;
-    assert!(asked["params"].get("task").is_none());
-    server.reply(&asked, text("plain")).await;
+    let request = server.expect_request("tools/call").await;
+    assert!(request["params"].get("task").is_none());
+    server.reply(&request, text("plain")).await;
     assert_eq!(said(&call.outcome().await.unwrap()), "plain");
 }
 
@@ -326,14 +326,14 @@ async fn the_list_of_tools_is_read_again_when_it_has_changed() {
         let client = client.clone();
         tokio::spawn(async move { client.tools().await })
     };
-    let first = server.asked("tools/list").await;
+    let first = server.expect_request("tools/list").await;
     server
         .reply(
             &first,
             json!({ "tools": [{ "name": "a" }, { "noName": 1 }], "nextCursor": "\u{1f4c4}" }),
         )
         .await;
-    let second = server.asked("tools/list").await;
+    let second = server.expect_request("tools/list").await;
     assert_eq!(second["params"]["cursor"], "\u{1f4c4}");
     server
         .reply(&second, json!({ "tools": [{ "name": "b" }] }))
@@ -359,7 +359,7 @@ async fn the_list_of_tools_is_read_again_when_it_has_changed() {
     client.synchronize(&mut server).await;
     let tools = tokio::spawn(async move { client.tools().await });
     for _ in 0..2 {
-        let page = server.asked("tools/list").await;
+        let page = server.expect_request("tools/list").await;
         server
             .reply(&page, json!({ "tools": [], "nextCursor": "same" }))
             .await;
@@ -397,7 +397,7 @@ async fn the_caller_is_warned_before_a_task_expires() {
         panic!("never warned");
     });
     loop {
-        let look = server.asked("tasks/get").await;
+        let look = server.expect_request("tasks/get").await;
         if Instant::now() - made < MS(60_000) {
             server.reply(&look, task("working", 10_000)).await;
         } else {
@@ -419,7 +419,7 @@ async fn a_task_not_found_before_its_ttl_is_lost_after_some_polls() {
     server.make_task("working", 100).await;
     let call = call.await.unwrap();
     for _ in 0..4 {
-        let look = server.asked("tasks/get").await;
+        let look = server.expect_request("tasks/get").await;
         server.refuse(&look, -32602, "no such task").await;
     }
     let settled = call.outcome().await;
@@ -428,16 +428,16 @@ async fn a_task_not_found_before_its_ttl_is_lost_after_some_polls() {
     );
     // A task that reappears is not lost.
     let call = client.call_tool("slow", ()).await.unwrap();
-    let asked = server.asked("tools/call").await;
+    let request = server.expect_request("tools/call").await;
     server
-        .reply(&asked, json!({ "task": task("working", 100) }))
+        .reply(&request, json!({ "task": task("working", 100) }))
         .await;
     for _ in 0..5 {
         for _ in 0..3 {
-            let look = server.asked("tasks/get").await;
+            let look = server.expect_request("tasks/get").await;
             server.refuse(&look, -32603, "the store is down").await;
         }
-        let look = server.asked("tasks/get").await;
+        let look = server.expect_request("tasks/get").await;
         server.reply(&look, task("working", 100)).await;
     }
     assert!(call.status().ended.is_none());
@@ -451,14 +451,14 @@ async fn tasks_are_listed_polled_and_cancelled_by_id() {
         let client = client.clone();
         tokio::spawn(async move { client.list_tasks().await })
     };
-    let page = server.asked("tasks/list").await;
+    let page = server.expect_request("tasks/list").await;
     server
         .reply(
             &page,
             json!({ "tasks": [task("working", 1)], "nextCursor": " {\"a\":1} " }),
         )
         .await;
-    let page = server.asked("tasks/list").await;
+    let page = server.expect_request("tasks/list").await;
     assert_eq!(page["params"]["cursor"], " {\"a\":1} ");
     server
         .reply(&page, json!({ "tasks": [task("completed", 1)] }))
@@ -475,14 +475,14 @@ async fn tasks_are_listed_polled_and_cancelled_by_id() {
         let client = client.clone();
         tokio::spawn(async move { client.task_result("t1").await })
     };
-    let fetch = server.asked("tasks/result").await;
+    let fetch = server.expect_request("tasks/result").await;
     server.silence(MS(100_000)).await;
     server.reply(&fetch, text("done")).await;
     assert_eq!(fetching.await.unwrap().unwrap(), raw(text("done")));
     let (mut without, mut server) = (capabilities(), server);
     without["tasks"] = json!({ "requests": { "tools": { "call": {} } } });
     let cancelling = tokio::spawn(async move { client.cancel_task("t1").await });
-    let cancel = server.asked("tasks/cancel").await;
+    let cancel = server.expect_request("tasks/cancel").await;
     server.reply(&cancel, task("cancelled", 1)).await;
     assert_eq!(cancelling.await.unwrap().unwrap().status, Status::Cancelled);
     let (client, _server) = connected_with(crate::harness::options(), without).await;

@@ -36,12 +36,12 @@ async fn a_managed_task_moves_through_its_statuses() {
     let manager = manager().await;
     let task = create(&manager).await;
     assert_eq!((task.status, task.ttl_ms), (Status::Working, Some(60_000)));
-    let asked = Some("Awaiting user approval");
-    let update = manager.update_status(&task.id, WaitingStatus::InputRequired, asked);
+    let message = Some("Awaiting user approval");
+    let update = manager.update_status(&task.id, WaitingStatus::InputRequired, message);
     update.await.unwrap();
     let waiting = manager.task(&task.id).await.unwrap();
     assert_eq!(waiting.status, Status::InputRequired);
-    assert_eq!(waiting.message.as_deref(), asked);
+    assert_eq!(waiting.message.as_deref(), message);
     let update = manager.update_status(&task.id, WaitingStatus::Working, None);
     update.await.unwrap();
     let working = manager.task(&task.id).await.unwrap();

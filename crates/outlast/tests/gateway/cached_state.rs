@@ -20,8 +20,8 @@ use crate::scripted;
 async fn task_support_follows_the_last_handshake() {
     // V2-CAP-13, BR-NEG-4.
     let (target, mut servers) = scripted::target();
-    let (_, front) = gateway(Upstream::new("played", target, quick())).await;
-    let connecting = tokio::spawn(async move { connect(Kind::V2, &front).await });
+    let (_, mcp_server) = gateway(Upstream::new("played", target, quick())).await;
+    let connecting = tokio::spawn(async move { connect(Kind::V2, &mcp_server).await });
     let mut server = servers.next().await;
     server.welcome("2025-11-25", json!({ "prompts": {} })).await;
     let mut caller = connecting.await.unwrap();
@@ -41,9 +41,9 @@ async fn task_support_follows_the_last_handshake() {
 }
 
 /// A poll of a task by a client that has sent nothing before.
-async fn poll(front: &Arc<McpServer>, task: &Value) -> Value {
-    let front = front.clone();
-    let mut line = Line::served(|read, write| stdio::serve_on(front, read, write));
+async fn poll(mcp_server: &Arc<McpServer>, task: &Value) -> Value {
+    let mcp_server = mcp_server.clone();
+    let mut line = Line::served(|read, write| stdio::serve_on(mcp_server, read, write));
     let can = json!({ "extensions": { "io.modelcontextprotocol/tasks": {} } });
     let meta = json!({
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
@@ -65,13 +65,13 @@ async fn a_task_is_readable_while_its_server_starts() {
         settings.tool_defaults.task = Some(TaskMode::Always);
         let outlast = Outlast::builder().store(store).build();
         let upstream = Upstream::new("played", target, settings);
-        let (engine, front) = started(outlast.upstream(upstream)).await;
-        (engine, front, servers)
+        let (engine, mcp_server) = started(outlast.upstream(upstream)).await;
+        (engine, mcp_server, servers)
     };
-    let (engine, front, mut servers) = opened(store.clone()).await;
+    let (engine, mcp_server, mut servers) = opened(store.clone()).await;
     let connecting = {
-        let front = front.clone();
-        tokio::spawn(async move { connect(Kind::V2, &front).await })
+        let mcp_server = mcp_server.clone();
+        tokio::spawn(async move { connect(Kind::V2, &mcp_server).await })
     };
     let mut server = servers.next().await;
     server.welcome("2025-11-25", json!({ "tools": {} })).await;
@@ -81,11 +81,11 @@ async fn a_task_is_readable_while_its_server_starts() {
     let task = begun["result"]["taskId"].clone();
     assert!(task.is_string(), "{begun}");
     engine.shutdown(Duration::ZERO).await.unwrap();
-    drop((caller, front, server));
+    drop((caller, mcp_server, server));
 
-    let (_engine, front, mut servers) = opened(store).await;
-    let got = poll(&front, &task).await;
+    let (_engine, mcp_server, mut servers) = opened(store).await;
+    let got = poll(&mcp_server, &task).await;
     assert_eq!(got["result"]["taskId"], task, "{got}");
     // It has received the handshake and does not respond.
-    servers.next().await.asked("initialize").await;
+    servers.next().await.expect_request("initialize").await;
 }

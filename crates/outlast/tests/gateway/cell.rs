@@ -12,9 +12,9 @@ pub(crate) struct Cell {
     pub(crate) client: Kind,
     pub(crate) server: Server,
     /// Between the client and the gateway.
-    pub(crate) front: Transport,
+    pub(crate) client_transport: Transport,
     /// Between the gateway and the server.
-    pub(crate) back: Transport,
+    pub(crate) server_transport: Transport,
 }
 
 impl Display for Cell {
@@ -22,18 +22,21 @@ impl Display for Cell {
         let Self {
             client,
             server,
-            front,
-            back,
+            client_transport,
+            server_transport,
         } = self;
-        write!(f, "{client:?} –{front:?}→ gateway –{back:?}→ {server:?}")
+        write!(
+            f,
+            "{client:?} –{client_transport:?}→ gateway –{server_transport:?}→ {server:?}"
+        )
     }
 }
 
 /// What happens to a call that runs when the gateway dies (P4, P5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Fate {
+pub(crate) enum Recovery {
     /// The server runs it as its own task, which the gateway resumes.
-    GoesOn,
+    Resumed,
     RunsAgain,
     Unknown,
 }
@@ -44,12 +47,12 @@ impl Cell {
         let mut all = Vec::new();
         for client in KINDS {
             for server in SERVERS {
-                for front in TRANSPORTS {
-                    all.extend(TRANSPORTS.map(|back| Self {
+                for client_transport in TRANSPORTS {
+                    all.extend(TRANSPORTS.map(|server_transport| Self {
                         client,
                         server,
-                        front,
-                        back,
+                        client_transport,
+                        server_transport,
                     }));
                 }
             }
@@ -68,27 +71,27 @@ impl Cell {
                 .map(move |(s, server)| Self {
                     client,
                     server,
-                    front: way(c + s),
-                    back: way(c / 2 + s / 2 + s),
+                    client_transport: way(c + s),
+                    server_transport: way(c / 2 + s / 2 + s),
                 })
         });
         rows.flatten().collect()
     }
 
     /// What happens to a stored call that runs when the gateway dies.
-    pub(crate) fn fate(self, may_repeat: bool) -> Fate {
+    pub(crate) fn recovery(self, may_repeat: bool) -> Recovery {
         // A legacy server creates a task only on request, a modern one if the call takes long.
         let is_task = match self.server {
             Server::V1 => self.client.has_tasks(),
             Server::V2 => true,
             Server::PlainLegacy | Server::PlainModern => false,
         };
-        if is_task && self.back == Transport::Http {
-            Fate::GoesOn
+        if is_task && self.server_transport == Transport::Http {
+            Recovery::Resumed
         } else if may_repeat {
-            Fate::RunsAgain
+            Recovery::RunsAgain
         } else {
-            Fate::Unknown
+            Recovery::Unknown
         }
     }
 }

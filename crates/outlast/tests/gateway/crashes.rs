@@ -22,7 +22,7 @@ use crate::scripted;
 
 /// Lists one tool with a `readOnlyHint`.
 async fn list(server: &mut scripted::Server, read_only: bool) {
-    let list = server.asked("tools/list").await;
+    let list = server.expect_request("tools/list").await;
     let tool = json!({
         "name": "x", "inputSchema": { "type": "object" }, "annotations": { "readOnlyHint": read_only },
     });
@@ -34,15 +34,15 @@ async fn a_call_whose_server_ended_has_an_unknown_outcome() {
     // BR-GEN-7: the upstream crashes.
     for kind in KINDS {
         let (target, mut servers) = scripted::target();
-        let (_, front) = gateway(Upstream::new("played", target, quick())).await;
+        let (_, mcp_server) = gateway(Upstream::new("played", target, quick())).await;
         let calling = tokio::spawn(async move {
-            let mut caller = connect(kind, &front).await;
+            let mut caller = connect(kind, &mcp_server).await;
             caller.call("x", json!({})).await
         });
         let mut server = servers.next().await;
         server.welcome("2025-11-25", json!({ "tools": {} })).await;
         list(&mut server, false).await;
-        server.asked("tools/call").await;
+        server.expect_request("tools/call").await;
         drop(server);
         let ended = calling.await.unwrap();
         let Ending::Error(-32603, why) = ended else {
@@ -56,19 +56,19 @@ async fn a_call_whose_server_ended_has_an_unknown_outcome() {
 async fn a_read_only_call_is_repeated_when_its_server_returns() {
     for kind in KINDS {
         let (target, mut servers) = scripted::target();
-        let (_, front) = gateway(Upstream::new("played", target, quick())).await;
+        let (_, mcp_server) = gateway(Upstream::new("played", target, quick())).await;
         let calling = tokio::spawn(async move {
-            let mut caller = connect(kind, &front).await;
+            let mut caller = connect(kind, &mcp_server).await;
             caller.call("x", json!({})).await
         });
         let mut server = servers.next().await;
         server.welcome("2025-11-25", json!({ "tools": {} })).await;
         list(&mut server, true).await;
-        server.asked("tools/call").await;
+        server.expect_request("tools/call").await;
         drop(server);
         let mut server = servers.next().await;
         server.welcome("2025-11-25", json!({ "tools": {} })).await;
-        let call = server.asked("tools/call").await;
+        let call = server.expect_request("tools/call").await;
         server.reply(&call, scripted::text("read")).await;
         let Ending::Result(result) = calling.await.unwrap() else {
             panic!("{kind:?}");
@@ -82,15 +82,15 @@ async fn hints_of_an_untrusted_server_repeat_no_call() {
     // V1-TLS-4.
     let (target, mut servers) = scripted::target();
     let settings = quick().with_trust_annotations(false);
-    let (_, front) = gateway(Upstream::new("played", target, settings)).await;
+    let (_, mcp_server) = gateway(Upstream::new("played", target, settings)).await;
     let calling = tokio::spawn(async move {
-        let mut caller = connect(Kind::V1, &front).await;
+        let mut caller = connect(Kind::V1, &mcp_server).await;
         caller.call("x", json!({})).await
     });
     let mut server = servers.next().await;
     server.welcome("2025-11-25", json!({ "tools": {} })).await;
     list(&mut server, true).await;
-    server.asked("tools/call").await;
+    server.expect_request("tools/call").await;
     drop(server);
     let ended = calling.await.unwrap();
     let Ending::Error(-32603, why) = ended else {
@@ -109,8 +109,8 @@ async fn a_failing_server_is_reported_and_not_started_for_every_request() {
             "no such program".into(),
         ))
     });
-    let (_, front) = gateway(Upstream::new("nowhere", target, quick())).await;
-    let mut caller = connect(Kind::V2, &front).await;
+    let (_, mcp_server) = gateway(Upstream::new("nowhere", target, quick())).await;
+    let mut caller = connect(Kind::V2, &mcp_server).await;
     for _ in 0..5 {
         let answer = caller.request("tools/list", json!({})).await;
         assert_eq!(answer["error"]["code"], -32603);
@@ -139,16 +139,16 @@ async fn a_task_at_a_url_is_resumed_after_a_gateway_restart() {
             .await
             .unwrap();
         let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
-        let (engine, front) = gateway_at(&listening.url(), server, &store).await;
-        let mut caller = connect(kind, &front).await;
+        let (engine, mcp_server) = gateway_at(&listening.url(), server, &store).await;
+        let mut caller = connect(kind, &mcp_server).await;
         let begun = caller.begin(json!({ "name": "gated" })).await;
         harness.until_waiting(1).await;
         until_attached(&store, task_in(&begun)).await;
         engine.shutdown(Duration::ZERO).await.unwrap();
-        drop((caller, front));
-        let (engine, front) = gateway_at(&listening.url(), server, &store).await;
+        drop((caller, mcp_server));
+        let (engine, mcp_server) = gateway_at(&listening.url(), server, &store).await;
         harness.gate.add_permits(1);
-        let mut caller = connect(kind, &front).await;
+        let mut caller = connect(kind, &mcp_server).await;
         let ended = caller.finish(json!({ "name": "gated" }), begun);
         let ended = tokio::time::timeout(Duration::from_secs(60), ended)
             .await
@@ -176,21 +176,21 @@ async fn an_open_input_request_is_the_same_after_a_gateway_restart() {
             .await
             .unwrap();
         let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
-        let (engine, front) = gateway_at(&listening.url(), server, &store).await;
-        let mut caller = connect(Kind::V2, &front).await;
+        let (engine, mcp_server) = gateway_at(&listening.url(), server, &store).await;
+        let mut caller = connect(Kind::V2, &mcp_server).await;
         let begun = caller.begin(json!({ "name": "ask" })).await;
         let task = json!({ "taskId": begun["result"]["taskId"] });
-        let asked = open_input_requests(&mut caller, &task).await;
+        let requests = open_input_requests(&mut caller, &task).await;
         until_attached(&store, task_in(&begun)).await;
         engine.shutdown(Duration::ZERO).await.unwrap();
-        drop((caller, front));
-        let (engine, front) = gateway_at(&listening.url(), server, &store).await;
-        let mut caller = connect(Kind::V2, &front).await;
+        drop((caller, mcp_server));
+        let (engine, mcp_server) = gateway_at(&listening.url(), server, &store).await;
+        let mut caller = connect(Kind::V2, &mcp_server).await;
         // Long enough for the gateway to reconnect and for the server to send the request again.
         tokio::time::sleep(Duration::from_millis(1_500)).await;
         let still = open_input_requests(&mut caller, &task).await;
-        assert_eq!(still, asked, "{server:?}");
-        assert_eq!(asked.as_object().unwrap().len(), 1, "{server:?}");
+        assert_eq!(still, requests, "{server:?}");
+        assert_eq!(requests.as_object().unwrap().len(), 1, "{server:?}");
         let ended = caller.finish(json!({ "name": "ask" }), begun);
         let ended = tokio::time::timeout(Duration::from_secs(60), ended)
             .await
@@ -214,26 +214,26 @@ async fn an_input_response_during_an_outage_is_not_requested_again() {
         .unwrap();
     let url = listening.url();
     let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
-    let (engine, front) = gateway_at(&url, server, &store).await;
-    let mut caller = connect(Kind::V2, &front).await;
+    let (engine, mcp_server) = gateway_at(&url, server, &store).await;
+    let mut caller = connect(Kind::V2, &mcp_server).await;
     let begun = caller.begin(json!({ "name": "ask" })).await;
     let task = json!({ "taskId": begun["result"]["taskId"] });
-    let asked = open_input_requests(&mut caller, &task).await;
+    let requests = open_input_requests(&mut caller, &task).await;
     until_attached(&store, task_in(&begun)).await;
     engine.shutdown(Duration::ZERO).await.unwrap();
-    drop((caller, front));
+    drop((caller, mcp_server));
     let address = listening.local_addr();
     listening.shutdown().await;
-    let (engine, front) = gateway_at(&url, server, &store).await;
-    let mut caller = connect(Kind::V2, &front).await;
-    let key = asked.as_object().unwrap().keys().next().unwrap().clone();
+    let (engine, mcp_server) = gateway_at(&url, server, &store).await;
+    let mut caller = connect(Kind::V2, &mcp_server).await;
+    let key = requests.as_object().unwrap().keys().next().unwrap().clone();
     let accept = json!({ "action": "accept", "content": { "name": "Ada" } });
     let update = json!({ "taskId": task["taskId"], "inputResponses": { key: accept } });
     let taken = caller.request("tasks/update", update).await;
     assert!(taken.get("error").is_none(), "{taken}");
     let options = HttpOptions::default().with_bind(address);
     let _again = http::serve(harness.direct.clone(), options).await.unwrap();
-    caller.answers = |method, _| panic!("{method} was answered before");
+    caller.responder = |method, _| panic!("{method} was answered before");
     let ended = caller.finish(json!({ "name": "ask" }), begun);
     let ended = tokio::time::timeout(Duration::from_secs(60), ended)
         .await
@@ -253,16 +253,16 @@ async fn gateway_on_store_with_scripted_server(
     let (target, servers) = scripted::target();
     let outlast = Outlast::builder().store(store.clone()).build();
     let upstream = Upstream::new("played", target, rules::modern());
-    let (engine, front) = started(outlast.upstream(upstream)).await;
-    (engine, front, servers)
+    let (engine, mcp_server) = started(outlast.upstream(upstream)).await;
+    (engine, mcp_server, servers)
 }
 
 /// A V1 client of the gateway, and the server that the gateway has connected to.
 async fn caller_of(
-    front: &Arc<McpServer>,
+    mcp_server: &Arc<McpServer>,
     servers: &mut scripted::Servers,
 ) -> (Caller, scripted::Server) {
-    let calling = front.clone();
+    let calling = mcp_server.clone();
     let connecting = tokio::spawn(async move { connect(Kind::V1, &calling).await });
     let mut server = servers.next().await;
     rules::discovered(&mut server).await;
@@ -274,44 +274,44 @@ async fn input_rounds_survive_the_gateway_and_responses_are_sent_once() {
     // P4: pending input requests are resumed, also on a pipe; responses are not sent
     // twice.
     let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
-    let (engine, front, mut servers) = gateway_on_store_with_scripted_server(&store).await;
-    let (mut caller, mut server) = caller_of(&front, &mut servers).await;
-    caller.silent = true;
+    let (engine, mcp_server, mut servers) = gateway_on_store_with_scripted_server(&store).await;
+    let (mut caller, mut server) = caller_of(&mcp_server, &mut servers).await;
+    caller.leaves_input_open = true;
     let asking = async {
         let call = rules::modern_call(&mut server).await;
         let form = json!({ "mode": "form", "message": "Who?", "requestedSchema": { "type": "object", "properties": {} } });
         let asks = json!({ "k": { "method": "elicitation/create", "params": form } });
-        let asked =
+        let input_required =
             json!({ "resultType": "input_required", "inputRequests": asks, "requestState": "s" });
-        server.reply(&call, asked).await;
+        server.reply(&call, input_required).await;
     };
     let (begun, ()) = tokio::join!(caller.begin(json!({ "name": "slow" })), asking);
     let first = caller.wait_for_notification("elicitation/create").await;
     engine.shutdown(Duration::ZERO).await.unwrap();
-    drop((caller, server, front));
+    drop((caller, server, mcp_server));
 
-    let (engine, front, mut servers) = gateway_on_store_with_scripted_server(&store).await;
+    let (engine, mcp_server, mut servers) = gateway_on_store_with_scripted_server(&store).await;
     // The gateway connects without a client to resume the call.
     let mut going_on = servers.next().await;
     rules::discovered(&mut going_on).await;
     // The client of the same owner shares the connection.
-    let mut caller = connect(Kind::V1, &front).await;
-    caller.silent = true;
+    let mut caller = connect(Kind::V1, &mcp_server).await;
+    caller.leaves_input_open = true;
     let again = caller.wait_for_notification("elicitation/create").await;
-    assert_eq!(again["id"], first["id"], "it is the same question");
+    assert_eq!(again["id"], first["id"], "it is the same input request");
     let accept = json!({ "action": "accept", "content": { "name": "Ada" } });
     let answer = json!({ "jsonrpc": "2.0", "id": again["id"], "result": accept });
     caller.write(answer).await;
-    let retry = going_on.asked("tools/call").await;
+    let retry = going_on.expect_request("tools/call").await;
     assert_eq!(retry["params"]["requestState"], "s");
     let said = &retry["params"]["inputResponses"]["k"]["content"]["name"];
     assert_eq!(said, "Ada", "{retry}");
     engine.shutdown(Duration::ZERO).await.unwrap();
-    drop((caller, going_on, front));
+    drop((caller, going_on, mcp_server));
 
     // The call may have been executed.
-    let (_, front, mut servers) = gateway_on_store_with_scripted_server(&store).await;
-    let (mut caller, mut server) = caller_of(&front, &mut servers).await;
+    let (_, mcp_server, mut servers) = gateway_on_store_with_scripted_server(&store).await;
+    let (mut caller, mut server) = caller_of(&mcp_server, &mut servers).await;
     let ended = caller.finish(json!({}), begun).await;
     let Ending::Error(-32603, why) = ended else {
         panic!("{ended:?}");
@@ -329,14 +329,14 @@ async fn after_a_restart_the_retry_class_decides_without_upstream_tasks() {
         .await
         .unwrap();
     let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
-    let (engine, front) = gateway_at(&listening.url(), server, &store).await;
-    let mut caller = connect(Kind::V1, &front).await;
+    let (engine, mcp_server) = gateway_at(&listening.url(), server, &store).await;
+    let mut caller = connect(Kind::V1, &mcp_server).await;
     let begun = caller.begin(json!({ "name": "gated" })).await;
     harness.until_waiting(1).await;
     engine.shutdown(Duration::ZERO).await.unwrap();
-    drop((caller, front));
-    let (_, front) = gateway_at(&listening.url(), server, &store).await;
-    let mut caller = connect(Kind::V1, &front).await;
+    drop((caller, mcp_server));
+    let (_, mcp_server) = gateway_at(&listening.url(), server, &store).await;
+    let mut caller = connect(Kind::V1, &mcp_server).await;
     let ended = caller.finish(json!({}), begun).await;
     let Ending::Error(-32603, why) = ended else {
         panic!("{ended:?}");

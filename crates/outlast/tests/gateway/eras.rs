@@ -45,12 +45,12 @@ impl ElicitingServer {
     async fn ask(&self, context: RequestContext<RoleServer>) -> Result<String, ErrorData> {
         let failed = |why: String| ErrorData::internal_error(why, None);
         let schema = ElicitationSchema::builder().required_string("name").build();
-        let question = ElicitRequestParams::FormElicitationParams {
+        let input_request = ElicitRequestParams::FormElicitationParams {
             meta: None,
             message: "Who?".into(),
             requested_schema: schema.map_err(|error| failed(error.to_string()))?,
         };
-        let answer = context.peer.create_elicitation(question).await;
+        let answer = context.peer.create_elicitation(input_request).await;
         let answer = answer.map_err(|error| failed(error.to_string()))?;
         let name = answer
             .content
@@ -84,9 +84,9 @@ async fn gateway_with_rmcp_server() -> Arc<McpServer> {
 
 #[tokio::test]
 async fn an_rmcp_tool_sends_input_requests_to_a_legacy_client() {
-    let front = gateway_with_rmcp_server().await;
+    let mcp_server = gateway_with_rmcp_server().await;
     for kind in [Kind::PlainLegacy, Kind::V1] {
-        let mut caller = connect(kind, &front).await;
+        let mut caller = connect(kind, &mcp_server).await;
         let ended = caller.call("ask", json!({})).await;
         let Ending::Result(result) = ended else {
             panic!("{kind:?}: {ended:?}");
@@ -98,9 +98,9 @@ async fn an_rmcp_tool_sends_input_requests_to_a_legacy_client() {
 /// The first request on a new connection for a client of that kind.
 async fn first_request(kind: Kind, can: Value) -> Value {
     let (target, mut servers) = scripted::target();
-    let (_, front) = gateway(Upstream::new("played", target, auto())).await;
+    let (_, mcp_server) = gateway(Upstream::new("played", target, auto())).await;
     let connecting =
-        tokio::spawn(async move { connect_declaring(kind, &front, "by-hand", can).await });
+        tokio::spawn(async move { connect_declaring(kind, &mcp_server, "by-hand", can).await });
     let first = servers.next().await.next_request().await;
     connecting.abort();
     first
@@ -123,22 +123,24 @@ async fn a_legacy_client_with_input_support_gets_a_legacy_connection() {
 async fn a_server_without_initialize_gets_a_modern_connection() {
     // V2-ERA-7: the handshake is not tried again.
     let (target, mut servers) = scripted::target();
-    let (_, front) = gateway(Upstream::new("played", target, auto())).await;
+    let (_, mcp_server) = gateway(Upstream::new("played", target, auto())).await;
     for (round, can) in [json!({ "elicitation": {} }), json!({ "sampling": {} })]
         .into_iter()
         .enumerate()
     {
-        let front = front.clone();
+        let mcp_server = mcp_server.clone();
         let connecting =
-            tokio::spawn(async move { connect_declaring(Kind::V1, &front, "by-hand", can).await });
+            tokio::spawn(
+                async move { connect_declaring(Kind::V1, &mcp_server, "by-hand", can).await },
+            );
         if round == 0 {
             let mut server = servers.next().await;
-            let hello = server.asked("initialize").await;
+            let hello = server.expect_request("initialize").await;
             server.refuse(&hello, -32022, "only 2026-07-28").await;
         }
         let mut server = servers.next().await;
-        let asked = server.next_request().await;
-        assert_eq!(asked["method"], "server/discover", "{round}");
+        let request = server.next_request().await;
+        assert_eq!(request["method"], "server/discover", "{round}");
         let found = json!({
             "resultType": "complete",
             "supportedVersions": ["2026-07-28"],
@@ -147,9 +149,12 @@ async fn a_server_without_initialize_gets_a_modern_connection() {
             "cacheScope": "private",
             "_meta": { "io.modelcontextprotocol/serverInfo": { "name": "modern", "version": "1" } },
         });
-        server.reply(&asked, found).await;
+        server.reply(&request, found).await;
         let caller = connecting.await.unwrap();
-        assert_eq!(caller.about["serverInfo"]["name"], "modern", "{round}");
+        assert_eq!(
+            caller.server_info["serverInfo"]["name"], "modern",
+            "{round}"
+        );
     }
 }
 
@@ -160,9 +165,9 @@ async fn a_task_of_a_v2_server_is_returned_at_once() {
     let mut settings = Settings::default().with_era(Era::Modern);
     let hour = Duration::from_secs(3_600);
     settings.tool_defaults.grace = Some(hour);
-    let (_, front) = gateway(Upstream::new("played", target, settings)).await;
+    let (_, mcp_server) = gateway(Upstream::new("played", target, settings)).await;
     let calling = tokio::spawn(async move {
-        let mut caller = connect(Kind::V2, &front).await;
+        let mut caller = connect(Kind::V2, &mcp_server).await;
         let id = caller.send("tools/call", json!({ "name": "slow" })).await;
         caller.answer_to(id).await
     });

@@ -62,7 +62,7 @@ async fn expires(kind: Kind, server: Server) {
         ..HarnessOptions::default()
     };
     let harness = Harness::with_options(server, plan).await;
-    let mut caller = connect(kind, &harness.front).await;
+    let mut caller = connect(kind, &harness.mcp_server).await;
     expires_after_its_ttl(
         &mut caller,
         &harness.gate,
@@ -97,12 +97,12 @@ pub(crate) async fn expires_after_its_ttl(caller: &mut Caller, gate: &Gate, cell
     };
     assert!(fetched.to_string().contains("through"), "{cell}: {fetched}");
     tokio::time::sleep(Duration::from_millis(4_000)).await;
-    let asked: &[&str] = match kind {
+    let methods: &[&str] = match kind {
         Kind::V1 => &["tasks/get", "tasks/result", "tasks/cancel"],
         Kind::V2 => &["tasks/get", "tasks/update", "tasks/cancel"],
         _ => &["task_status", "task_wait", "task_cancel"],
     };
-    for method in asked {
+    for method in methods {
         let gone = match kind {
             Kind::V1 => caller.request(method, task.clone()).await,
             Kind::V2 => {
@@ -135,7 +135,7 @@ async fn a_task_that_expires_at_its_server_fails_in_every_cell() {
                 ..HarnessOptions::default()
             };
             let harness = Harness::with_options(server, plan).await;
-            let mut caller = connect(kind, &harness.front).await;
+            let mut caller = connect(kind, &harness.mcp_server).await;
             let call = caller.call("keeps", json!({}));
             let ended = tokio::time::timeout(Duration::from_secs(60), call).await;
             let ended = ended.unwrap();
@@ -165,7 +165,7 @@ async fn a_caller_that_waits_at_expiry_gets_the_expiry_error() {
             ..HarnessOptions::default()
         };
         let harness = Harness::with_options(server, plan).await;
-        let mut caller = connect(Kind::V1, &harness.front).await;
+        let mut caller = connect(Kind::V1, &harness.mcp_server).await;
         let call = json!({ "name": "gated", "task": { "ttl": 1_500 } });
         let begun = caller.request("tools/call", call).await;
         let task = json!({ "taskId": task_in(&begun) });
@@ -177,15 +177,15 @@ async fn a_caller_that_waits_at_expiry_gets_the_expiry_error() {
 }
 
 /// A target that loses all notifications of the server.
-fn target_without_notifications(front: Arc<McpServer>) -> Target {
+fn target_without_notifications(mcp_server: Arc<McpServer>) -> Target {
     Target::other("lossy", move || {
-        Ok(without_notifications(duplex::to_server(front.clone())))
+        Ok(without_notifications(duplex::to_server(mcp_server.clone())))
     })
 }
 
 /// The connection without notifications of the server.
 pub(crate) fn without_notifications(mut link: Link) -> Link {
-    let (tell, incoming) = tokio::sync::mpsc::channel(64);
+    let (sender, incoming) = tokio::sync::mpsc::channel(64);
     tokio::spawn(async move {
         while let Some(said) = link.incoming.recv().await {
             let is_notification = match &said {
@@ -195,7 +195,7 @@ pub(crate) fn without_notifications(mut link: Link) -> Link {
                 }
                 Incoming::Failed { .. } | Incoming::Closed(_) => false,
             };
-            if !is_notification && tell.send(said).await.is_err() {
+            if !is_notification && sender.send(said).await.is_err() {
                 return;
             }
         }
@@ -214,7 +214,7 @@ async fn no_notification_is_needed_in_any_cell() {
                 ..HarnessOptions::default()
             };
             let harness = Harness::with_options(server, plan).await;
-            let mut caller = connect(kind, &harness.front).await;
+            let mut caller = connect(kind, &harness.mcp_server).await;
             let gate = harness.gate.clone();
             tokio::spawn(async move {
                 tokio::time::sleep(Duration::from_secs(7)).await;
@@ -238,7 +238,7 @@ async fn duplicate_polls_return_the_same_in_every_cell() {
     for server in SERVERS {
         for kind in KINDS {
             let harness = Harness::with(server, with_tickets()).await;
-            let mut caller = connect(kind, &harness.front).await;
+            let mut caller = connect(kind, &harness.mcp_server).await;
             let cell = format!("{kind:?} → {server:?}");
             three_polls_return_the_same(&mut caller, &harness.gate, &cell).await;
         }

@@ -24,7 +24,7 @@ use crate::gate::Gate;
 /// A server, the gateway in front of it, and the gate of the server's tools.
 pub(crate) struct Harness {
     /// The gateway.
-    pub(crate) front: Arc<McpServer>,
+    pub(crate) mcp_server: Arc<McpServer>,
     /// The server itself.
     pub(crate) direct: Arc<McpServer>,
     /// The gate of its tools.
@@ -78,9 +78,9 @@ impl Harness {
         let (_, direct) = served(tools(server, &gate), plan.behind, resources.clone()).await;
         let settings = plan.settings.with_era(server.era());
         let upstream = Upstream::new("behind", (plan.way)(direct.clone()), settings);
-        let (_, front) = gateway_with_policy(plan.policy, upstream).await;
+        let (_, mcp_server) = gateway_with_policy(plan.policy, upstream).await;
         Self {
-            front,
+            mcp_server,
             direct,
             gate,
             resources,
@@ -94,8 +94,14 @@ impl Harness {
         let listening = listening.await.unwrap();
         let target = Target::http(HttpClientOptions::new(listening.url()));
         let settings = quick().with_era(server.era());
-        let (_, front) = gateway(Upstream::new("behind", target, settings)).await;
-        (Self { front, ..harness }, listening)
+        let (_, mcp_server) = gateway(Upstream::new("behind", target, settings)).await;
+        (
+            Self {
+                mcp_server,
+                ..harness
+            },
+            listening,
+        )
     }
 
     /// Waits until `calls` calls wait at the gate.

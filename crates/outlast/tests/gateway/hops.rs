@@ -27,9 +27,12 @@ async fn over_http(server: Server) -> (Client, Harness, [HttpServer; 2]) {
     let mut settings = quick();
     settings.era = server.era();
     let target = Target::http(HttpClientOptions::new(behind.url()));
-    let (_, front) = gateway(Upstream::new("behind", target, settings)).await;
-    let before = http::serve(front.clone(), strict()).await.unwrap();
-    let harness = Harness { front, ..harness };
+    let (_, mcp_server) = gateway(Upstream::new("behind", target, settings)).await;
+    let before = http::serve(mcp_server.clone(), strict()).await.unwrap();
+    let harness = Harness {
+        mcp_server,
+        ..harness
+    };
     let options = ClientOptions::default().with_era(Era::Modern);
     let target = Target::http(HttpClientOptions::new(before.url()));
     let client = Client::connect(target, options).await.unwrap();
@@ -106,8 +109,8 @@ async fn a_call_without_a_task_is_cancelled_when_the_gateway_stops() {
         let outlast = outlast::Outlast::builder().policy(outlast::gateway::policy());
         let upstream = Upstream::new("behind", target, settings);
         let running = outlast.build().gateway(vec![upstream]).await.unwrap();
-        let front = running.endpoints()[0].server.clone();
-        let mut caller = connect(Kind::PlainLegacy, &front).await;
+        let mcp_server = running.endpoints()[0].server.clone();
+        let mut caller = connect(Kind::PlainLegacy, &mcp_server).await;
         caller.send("tools/call", json!({ "name": "keeps" })).await;
         until_waiting(&harness, 1).await;
         // Wait until the gateway knows the task.

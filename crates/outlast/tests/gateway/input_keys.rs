@@ -14,8 +14,8 @@ async fn client_and_modern_server(task: TaskMode) -> (Caller, Server) {
     let (target, mut servers) = scripted::target();
     let tool_defaults = modern().tool_defaults.with_task(task);
     let settings = modern().with_tool_defaults(tool_defaults);
-    let (_, front) = gateway(Upstream::new("played", target, settings)).await;
-    let connecting = tokio::spawn(async move { connect(Kind::V2, &front).await });
+    let (_, mcp_server) = gateway(Upstream::new("played", target, settings)).await;
+    let connecting = tokio::spawn(async move { connect(Kind::V2, &mcp_server).await });
     let mut server = servers.next().await;
     discovered(&mut server).await;
     (connecting.await.unwrap(), server)
@@ -25,15 +25,15 @@ async fn client_and_modern_server(task: TaskMode) -> (Caller, Server) {
 async fn ask(server: &mut Server, call: &Value, state: &str) {
     let form = json!({ "mode": "form", "message": "Who?", "requestedSchema": { "type": "object", "properties": {} } });
     let asks = json!({ "k": { "method": "elicitation/create", "params": form } });
-    let asked =
+    let request =
         json!({ "resultType": "input_required", "inputRequests": asks, "requestState": state });
-    server.reply(call, asked).await;
+    server.reply(call, request).await;
 }
 
 /// The key of the only input request in a response.
-fn only_key(asked: &Value) -> String {
-    let asked = asked["result"]["inputRequests"].as_object();
-    let keys: Vec<_> = asked.unwrap().keys().collect();
+fn only_key(request: &Value) -> String {
+    let request = request["result"]["inputRequests"].as_object();
+    let keys: Vec<_> = request.unwrap().keys().collect();
     assert_eq!(keys.len(), 1, "{keys:?}");
     keys[0].clone()
 }
@@ -66,7 +66,7 @@ async fn input_requests_before_the_work_get_a_new_key_every_round() {
         let update = json!({ "taskId": id, "inputResponses": { key.clone(): accept() } });
         let taken = caller.request("tasks/update", update).await;
         assert!(taken.get("error").is_none(), "{taken}");
-        call = server.asked("tools/call").await;
+        call = server.expect_request("tools/call").await;
         assert_eq!(call["params"]["inputResponses"]["k"], accept(), "{call}");
         assert_eq!(call["params"]["requestState"], state);
         seen.push(key);
@@ -85,10 +85,10 @@ async fn input_requests_without_a_task_keep_the_servers_keys() {
         ask(&mut server, &call, "one").await;
     };
     let params = json!({ "name": "slow" });
-    let (asked, ()) = tokio::join!(caller.begin(params.clone()), asking);
-    assert_eq!(only_key(&asked), "k", "{asked}");
-    let finishing = tokio::spawn(async move { caller.finish(params, asked).await });
-    let retry = server.asked("tools/call").await;
+    let (request, ()) = tokio::join!(caller.begin(params.clone()), asking);
+    assert_eq!(only_key(&request), "k", "{request}");
+    let finishing = tokio::spawn(async move { caller.finish(params, request).await });
+    let retry = server.expect_request("tools/call").await;
     assert!(
         retry["params"]["inputResponses"]["k"].is_object(),
         "{retry}"

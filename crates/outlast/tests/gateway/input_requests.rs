@@ -37,10 +37,10 @@ async fn an_undeclared_input_request_ends_the_call_with_that_reason() {
         let calling = tokio::spawn(async move { caller.call("slow", json!({})).await });
         let call = modern_call(&mut server).await;
         server.reply(&call, working()).await;
-        let look = server.asked("tasks/get").await;
+        let look = server.expect_request("tasks/get").await;
         let asks = asking("sampling/createMessage", sampling());
         server.reply(&look, asks).await;
-        let cancel = server.asked("tasks/cancel").await;
+        let cancel = server.expect_request("tasks/cancel").await;
         let ack = json!({ "resultType": "complete" });
         server.reply(&cancel, ack).await;
         match calling.await.unwrap() {
@@ -59,21 +59,21 @@ async fn an_undeclared_input_request_ends_the_call_with_that_reason() {
 async fn declining_to_sample_does_not_cancel_the_call() {
     let (mut caller, mut server) =
         client_and_modern_server(Kind::V1, json!({ "sampling": {} })).await;
-    caller.answers = declining;
+    caller.responder = declining;
     let calling = tokio::spawn(async move { caller.call("slow", json!({})).await });
     let call = modern_call(&mut server).await;
     server.reply(&call, working()).await;
-    let look = server.asked("tasks/get").await;
+    let look = server.expect_request("tasks/get").await;
     let asks = asking("sampling/createMessage", sampling());
     server.reply(&look, asks).await;
-    let update = server.asked("tasks/update").await;
+    let update = server.expect_request("tasks/update").await;
     let said = &update["params"]["inputResponses"]["k"];
     assert_eq!(said["stopReason"], "declined", "{update}");
     assert_eq!(said["content"]["text"], "", "{update}");
     server
         .reply(&update, json!({ "resultType": "complete" }))
         .await;
-    let look = server.asked("tasks/get").await;
+    let look = server.expect_request("tasks/get").await;
     let mut ended = working();
     ended["resultType"] = json!("complete");
     ended["status"] = json!("completed");
@@ -94,10 +94,10 @@ async fn a_response_that_breaks_the_schema_does_not_reach_the_server() {
     };
     // A legacy response cannot be rejected: the server gets an error.
     let (mut caller, mut server) = connected(Kind::PlainLegacy, json!({ "tools": {} })).await;
-    caller.answers = |_, _| Ok(json!({ "action": "accept", "content": { "n": "many" } }));
+    caller.responder = |_, _| Ok(json!({ "action": "accept", "content": { "n": "many" } }));
     let calling = tokio::spawn(async move { caller.call("slow", json!({})).await });
     server.list(&[("slow", "forbidden")]).await;
-    let call = server.asked("tools/call").await;
+    let call = server.expect_request("tools/call").await;
     server.ask("q", "elicitation/create", form()).await;
     let answer = server.answer("q").await;
     assert_eq!(answer["error"]["code"], -32602, "{answer}");
@@ -112,7 +112,7 @@ async fn a_response_that_breaks_the_schema_does_not_reach_the_server() {
     let (mut caller, mut server) = connected(Kind::V2, json!({ "tools": {} })).await;
     let asking = async {
         server.list(&[("slow", "forbidden")]).await;
-        let call = server.asked("tools/call").await;
+        let call = server.expect_request("tools/call").await;
         server.ask("q", "elicitation/create", form()).await;
         call
     };
@@ -141,7 +141,7 @@ async fn an_unnamed_input_request_belongs_to_the_active_call() {
             if first {
                 server.list(&[("slow", "optional")]).await;
             }
-            let call = server.asked("tools/call").await;
+            let call = server.expect_request("tools/call").await;
             let mut made = task("working", 60_000);
             made["taskId"] = json!(id);
             server.reply(&call, json!({ "task": made })).await;
@@ -153,7 +153,7 @@ async fn an_unnamed_input_request_belongs_to_the_active_call() {
     let runs = begin(&mut caller, "t2", false).await;
     caller.request("tasks/cancel", cancelled).await;
     // Without a response the call still exists.
-    server.asked("tasks/cancel").await;
+    server.expect_request("tasks/cancel").await;
     let form = json!({ "message": "Who?", "requestedSchema": { "type": "object" } });
     server.ask("q", "elicitation/create", form).await;
     let waiting = tokio::spawn(async move {

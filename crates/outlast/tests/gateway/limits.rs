@@ -10,7 +10,7 @@ use outlast::server::McpServer;
 use outlast::store::{MemoryStore, Store};
 use outlast::transport::http::{self, HttpOptions};
 use outlast_testkit::mcp::caller::{Ending, Kind};
-use outlast_testkit::{FaultyStore, Strike};
+use outlast_testkit::{FaultyStore, WriteFault};
 use serde_json::{Value, json};
 
 use crate::caller::connect;
@@ -32,9 +32,9 @@ async fn a_server_that_does_not_start_does_not_delay_the_task() {
     // longer.
     let (target, mut servers) = scripted::target();
     let settings = quick().with_isolate(Isolate::Call);
-    let (_, front) = gateway(Upstream::new("played", target, settings)).await;
+    let (_, mcp_server) = gateway(Upstream::new("played", target, settings)).await;
     let calling = tokio::spawn(async move {
-        let mut caller = connect(Kind::V1, &front).await;
+        let mut caller = connect(Kind::V1, &mcp_server).await;
         let answer = caller.begin(json!({ "name": "slow" })).await;
         (caller, answer)
     });
@@ -43,17 +43,17 @@ async fn a_server_that_does_not_start_does_not_delay_the_task() {
     shared.list(&[("slow", "optional")]).await;
     // The server for the call does not respond.
     let mut silent = servers.next().await;
-    silent.asked("initialize").await;
+    silent.expect_request("initialize").await;
     let answered = tokio::time::timeout(Duration::from_secs(5), calling).await;
     let (mut caller, answer) = answered.unwrap().unwrap();
     assert_eq!(answer["result"]["task"]["status"], "working", "{answer}");
     let mut server = servers.next().await;
     server.welcome("2025-11-25", capabilities()).await;
     server.list(&[("slow", "optional")]).await;
-    let call = server.asked("tools/call").await;
+    let call = server.expect_request("tools/call").await;
     let made = json!({ "task": task("completed", 1_000) });
     server.reply(&call, made).await;
-    let fetch = server.asked("tasks/result").await;
+    let fetch = server.expect_request("tasks/result").await;
     server.reply(&fetch, scripted::text("done")).await;
     let ended = caller.finish(json!({}), answer).await;
     assert!(matches!(ended, Ending::Result(_)), "{ended:?}");
@@ -65,14 +65,14 @@ async fn a_connection_opens_after_the_probe() {
     let upstreams = vec![Upstream::new("played", target, quick())];
     let mut gateway = Outlast::builder().build().gateway(upstreams).await.unwrap();
     gateway.started().await.unwrap();
-    let (upstream, front) = {
+    let (upstream, mcp_server) = {
         let served = &gateway.endpoints()[0];
         (served.upstream.clone(), served.server.clone())
     };
     let again = upstream.clone();
     let probing = tokio::spawn(async move { upstream.probe().await });
     let mut probe = servers.next().await;
-    let connecting = tokio::spawn(async move { connect(Kind::V1, &front).await });
+    let connecting = tokio::spawn(async move { connect(Kind::V1, &mcp_server).await });
     let early = tokio::time::timeout(Duration::from_secs(1), servers.next());
     assert!(early.await.is_err(), "there are two connections at once");
     probe.welcome("2025-11-25", capabilities()).await;
@@ -89,10 +89,10 @@ async fn a_connection_opens_after_the_probe() {
 #[tokio::test(start_paused = true)]
 async fn a_slow_start_is_not_aborted_with_its_caller() {
     let (target, mut servers) = scripted::target();
-    let (_, front) = gateway(Upstream::new("played", target, quick())).await;
+    let (_, mcp_server) = gateway(Upstream::new("played", target, quick())).await;
     let hasty = {
-        let front = front.clone();
-        tokio::spawn(async move { connect(Kind::V2, &front).await })
+        let mcp_server = mcp_server.clone();
+        tokio::spawn(async move { connect(Kind::V2, &mcp_server).await })
     };
     let mut server = servers.next().await;
     tokio::time::sleep(Duration::from_secs(1)).await;
@@ -100,11 +100,11 @@ async fn a_slow_start_is_not_aborted_with_its_caller() {
     tokio::time::sleep(Duration::from_secs(1)).await;
     // A second start would connect to another server.
     server.welcome("2025-11-25", json!({ "tools": {} })).await;
-    let mut caller = connect(Kind::V2, &front).await;
-    let asked = caller.send("example/odd", json!({})).await;
-    let request = server.asked("example/odd").await;
+    let mut caller = connect(Kind::V2, &mcp_server).await;
+    let sent = caller.send("example/odd", json!({})).await;
+    let request = server.expect_request("example/odd").await;
     server.reply(&request, json!({})).await;
-    assert!(caller.answer_to(asked).await["result"].is_object());
+    assert!(caller.answer_to(sent).await["result"].is_object());
 }
 
 #[tokio::test(start_paused = true)]
@@ -115,26 +115,26 @@ async fn unrecorded_responses_are_not_sent_and_the_error_has_a_next_step() {
     let (target, mut servers) = scripted::target();
     let outlast = Outlast::builder().store(Arc::new(store)).build();
     let upstream = Upstream::new("played", target, modern());
-    let (_, front) = started(outlast.upstream(upstream)).await;
-    let connecting = tokio::spawn(async move { connect(Kind::V1, &front).await });
+    let (_, mcp_server) = started(outlast.upstream(upstream)).await;
+    let connecting = tokio::spawn(async move { connect(Kind::V1, &mcp_server).await });
     let mut server = servers.next().await;
     discovered(&mut server).await;
     let mut caller = connecting.await.unwrap();
-    caller.silent = true;
+    caller.leaves_input_open = true;
     let form = json!({ "mode": "form", "message": "Who?", "requestedSchema": { "type": "object", "properties": {} } });
     let asks = json!({ "k": { "method": "elicitation/create", "params": form } });
-    let asked =
+    let request =
         json!({ "resultType": "input_required", "inputRequests": asks, "requestState": "s" });
     let asking = async {
         let call = modern_call(&mut server).await;
-        server.reply(&call, asked).await;
+        server.reply(&call, request).await;
     };
     let (begun, ()) = tokio::join!(caller.begin(json!({ "name": "slow" })), asking);
-    let question = caller.wait_for_notification("elicitation/create").await;
+    let input_request = caller.wait_for_notification("elicitation/create").await;
     // The response itself is stored.
-    faults.fail_writes_after(1, 1, Strike::BeforeCommit);
+    faults.fail_writes_after(1, 1, WriteFault::BeforeCommit);
     let accept = json!({ "action": "accept", "content": {} });
-    let answer = json!({ "jsonrpc": "2.0", "id": question["id"], "result": accept });
+    let answer = json!({ "jsonrpc": "2.0", "id": input_request["id"], "result": accept });
     caller.write(answer).await;
     let ended = caller.finish(json!({}), begun).await;
     let Ending::Error(-32603, why) = ended else {
@@ -158,8 +158,8 @@ async fn connections_of_isolated_calls_count() {
     let upstream = Upstream::new("played", target, settings);
     let running = outlast.build().gateway(vec![upstream]).await.unwrap();
     let served = running.endpoints()[0].clone();
-    let front = served.server.clone();
-    let connecting = tokio::spawn(async move { connect(Kind::PlainLegacy, &front).await });
+    let mcp_server = served.server.clone();
+    let connecting = tokio::spawn(async move { connect(Kind::PlainLegacy, &mcp_server).await });
     let mut shared = servers.next().await;
     shared.welcome("2025-11-25", json!({ "tools": {} })).await;
     let mut caller = connecting.await.unwrap();
@@ -171,7 +171,7 @@ async fn connections_of_isolated_calls_count() {
         }
         let mut server = servers.next().await;
         server.welcome("2025-11-25", json!({ "tools": {} })).await;
-        let call = server.asked("tools/call").await;
+        let call = server.expect_request("tools/call").await;
         assert_eq!(served.upstream.connections(), 2);
         let other = caller
             .request(
@@ -200,17 +200,17 @@ async fn a_recovered_task_counts_as_an_open_call() {
     let behind = http::serve(harness.direct.clone(), HttpOptions::default());
     let behind = behind.await.unwrap();
     let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
-    let (engine, front) = gateway_at(&behind.url(), &store).await;
-    let mut caller = connect(Kind::V1, &front).await;
+    let (engine, mcp_server) = gateway_at(&behind.url(), &store).await;
+    let mut caller = connect(Kind::V1, &mcp_server).await;
     let begun = caller.begin(json!({ "name": "gated" })).await;
     let waiting = harness.until_waiting(1);
     let waited = tokio::time::timeout(Duration::from_secs(60), waiting).await;
     waited.unwrap();
     until_attached(&store, task_in(&begun)).await;
     engine.shutdown(Duration::ZERO).await.unwrap();
-    drop((caller, front));
-    let (engine, front) = gateway_at(&behind.url(), &store).await;
-    let mut caller = connect(Kind::V1, &front).await;
+    drop((caller, mcp_server));
+    let (engine, mcp_server) = gateway_at(&behind.url(), &store).await;
+    let mut caller = connect(Kind::V1, &mcp_server).await;
     let echo = json!({ "name": "echo", "arguments": { "say": "x" } });
     let refused = caller.request("tools/call", echo.clone()).await;
     let why = why(&refused);
@@ -234,14 +234,14 @@ async fn a_too_large_result_ends_the_call_and_names_the_setting() {
         let (mut caller, mut server) = outside_calls::connected(Kind::V1, declared).await;
         let calling = tokio::spawn(async move { caller.call("slow", json!({})).await });
         server.list(&[("slow", support)]).await;
-        let mut asked = server.asked("tools/call").await;
+        let mut request = server.expect_request("tools/call").await;
         if support == "optional" {
             let made = json!({ "task": task("completed", 1_000) });
-            server.reply(&asked, made).await;
-            asked = server.asked("tasks/result").await;
+            server.reply(&request, made).await;
+            request = server.expect_request("tasks/result").await;
         }
         let text = "x".repeat(17 << 20);
-        server.reply(&asked, scripted::text(&text)).await;
+        server.reply(&request, scripted::text(&text)).await;
         let ended = tokio::time::timeout(Duration::from_secs(60), calling).await;
         let ended = ended.unwrap().unwrap();
         let Ending::Error(-32603, why) = &ended else {

@@ -1,7 +1,7 @@
 //! Every kind of client with every kind of server: the result through the gateway is the direct
 //! one, also for slow calls, cancellation, progress and tools that run only as tasks.
 
-use outlast_testkit::mcp::caller::{Answers, Ending, KINDS, Kind, accepting, declining};
+use outlast_testkit::mcp::caller::{Ending, KINDS, Kind, Responder, accepting, declining};
 use serde_json::{Value, json};
 
 use crate::caller::connect;
@@ -9,7 +9,7 @@ use crate::cell::{SERVERS, Server};
 use crate::harness::Harness;
 
 /// An event, the tool that causes it, and the responses of the caller.
-const EVENTS: [(&str, &str, Answers); 11] = [
+const EVENTS: [(&str, &str, Responder); 11] = [
     ("completed", "echo", accepting),
     ("tool error", "fails", accepting),
     ("protocol error", "broken", accepting),
@@ -31,11 +31,11 @@ async fn the_result_through_the_gateway_is_the_direct_one_in_every_cell() {
         let harness = Harness::new(server).await;
         for (event, tool, answers) in EVENTS {
             let mut direct = connect(Kind::PlainLegacy, &harness.direct).await;
-            direct.answers = answers;
+            direct.responder = answers;
             let expected = direct.call(tool, json!({ "say": "x" })).await;
             for kind in KINDS {
-                let mut caller = connect(kind, &harness.front).await;
-                caller.answers = answers;
+                let mut caller = connect(kind, &harness.mcp_server).await;
+                caller.responder = answers;
                 let ended = caller.call(tool, json!({ "say": "x" })).await;
                 assert_eq!(ended, expected, "{kind:?} → {server:?}: {event}");
             }
@@ -48,7 +48,7 @@ async fn a_slow_call_ends_with_its_result_in_every_cell() {
     for server in SERVERS {
         for kind in KINDS {
             let harness = Harness::new(server).await;
-            let mut caller = connect(kind, &harness.front).await;
+            let mut caller = connect(kind, &harness.mcp_server).await;
             let gate = harness.gate.clone();
             tokio::spawn(async move {
                 tokio::time::sleep(std::time::Duration::from_secs(7)).await;
@@ -69,7 +69,7 @@ async fn a_cancellation_stops_the_call_at_the_server_in_every_cell() {
     for server in SERVERS {
         for kind in KINDS {
             let harness = Harness::new(server).await;
-            let mut caller = connect(kind, &harness.front).await;
+            let mut caller = connect(kind, &harness.mcp_server).await;
             let mut params = json!({ "name": "gated" });
             if kind == Kind::V1 {
                 params["task"] = json!({});
@@ -88,7 +88,7 @@ async fn a_task_only_tool_is_callable_by_every_client() {
     for server in [Server::V1, Server::V2] {
         let harness = Harness::new(server).await;
         for kind in KINDS {
-            let mut caller = connect(kind, &harness.front).await;
+            let mut caller = connect(kind, &harness.mcp_server).await;
             let Ending::Result(result) = caller.call("must", json!({})).await else {
                 panic!("{kind:?} → {server:?}");
             };
@@ -103,8 +103,8 @@ async fn the_gateway_declares_and_lists_its_own_task_support() {
     for server in SERVERS {
         let harness = Harness::new(server).await;
         for kind in KINDS {
-            let mut caller = connect(kind, &harness.front).await;
-            let can = caller.about["capabilities"].clone();
+            let mut caller = connect(kind, &harness.mcp_server).await;
+            let can = caller.server_info["capabilities"].clone();
             let cell = format!("{kind:?} → {server:?}: {can}");
             let v1 = can.get("tasks").is_some();
             let v2 = can["extensions"]
@@ -112,7 +112,7 @@ async fn the_gateway_declares_and_lists_its_own_task_support() {
                 .is_some();
             let modern = matches!(kind, Kind::PlainModern | Kind::V2);
             assert_eq!((v1, v2), (kind == Kind::V1, modern), "{cell}");
-            assert_eq!(caller.about["instructions"], "Be kind.", "{cell}");
+            assert_eq!(caller.server_info["instructions"], "Be kind.", "{cell}");
             let listed = caller.request("tools/list", json!({})).await;
             let tools = listed["result"]["tools"].as_array().unwrap();
             let helper = |tool: &&Value| tool["name"].as_str().unwrap().starts_with("task_");
@@ -137,7 +137,7 @@ async fn progress_is_forwarded_or_becomes_the_status_message() {
     for server in SERVERS {
         for kind in KINDS {
             let harness = Harness::new(server).await;
-            let mut caller = connect(kind, &harness.front).await;
+            let mut caller = connect(kind, &harness.mcp_server).await;
             let params = json!({ "name": "gated", "_meta": { "progressToken": "mine" } });
             let (cell, gate) = (format!("{kind:?} → {server:?}"), harness.gate.clone());
             if kind == Kind::V2 {
@@ -171,13 +171,13 @@ async fn the_result_over_http_is_the_direct_one() {
         let (harness, _listening) = Harness::over_http(server).await;
         for (event, tool, answers) in EVENTS.into_iter().filter(|(_, tool, _)| *tool != "late") {
             let mut direct = connect(Kind::PlainLegacy, &harness.direct).await;
-            direct.answers = answers;
+            direct.responder = answers;
             let expected = direct.call(tool, json!({ "say": "x" })).await;
             let calls = KINDS.map(|kind| {
-                let front = harness.front.clone();
+                let mcp_server = harness.mcp_server.clone();
                 tokio::spawn(async move {
-                    let mut caller = connect(kind, &front).await;
-                    caller.answers = answers;
+                    let mut caller = connect(kind, &mcp_server).await;
+                    caller.responder = answers;
                     (kind, caller.call(tool, json!({ "say": "x" })).await)
                 })
             });
@@ -195,7 +195,7 @@ async fn a_call_beyond_its_time_limit_is_cancelled_at_the_server() {
         let mut settings = crate::harness::quick();
         settings.tool_defaults.timeout = Some(std::time::Duration::from_secs(20));
         let harness = Harness::with(Server::V1, settings).await;
-        let mut caller = connect(kind, &harness.front).await;
+        let mut caller = connect(kind, &harness.mcp_server).await;
         let ended = caller.call("gated", json!({})).await;
         let Ending::Error(-32603, why) = ended else {
             panic!("{kind:?}: {ended:?}");
@@ -210,7 +210,7 @@ async fn calls_beyond_the_concurrency_limit_wait() {
     let mut settings = crate::harness::quick();
     settings.concurrency = Some(1);
     let harness = Harness::with(Server::PlainLegacy, settings).await;
-    let mut caller = connect(Kind::V1, &harness.front).await;
+    let mut caller = connect(Kind::V1, &harness.mcp_server).await;
     let begin = json!({ "name": "gated", "task": {} });
     let first = caller.request("tools/call", begin.clone()).await;
     let second = caller.request("tools/call", begin).await;
@@ -234,16 +234,16 @@ async fn input_requests_before_the_work_pass_with_their_keys() {
     for server in [Server::PlainModern, Server::V2] {
         let harness = Harness::new(server).await;
         for kind in [Kind::PlainModern, Kind::V2] {
-            let mut caller = connect(kind, &harness.front).await;
+            let mut caller = connect(kind, &harness.mcp_server).await;
             let params = json!({ "name": "first" });
-            let asked = caller.begin(params.clone()).await;
-            let result = &asked["result"];
+            let response = caller.begin(params.clone()).await;
+            let result = &response["result"];
             assert_eq!(
                 result["resultType"], "input_required",
                 "{kind:?} → {server:?}"
             );
             assert_eq!(result["inputRequests"]["who"]["params"]["message"], "Who?");
-            let ended = caller.finish(params, asked).await;
+            let ended = caller.finish(params, response).await;
             assert!(
                 matches!(ended, Ending::Result(_)),
                 "{kind:?} → {server:?}: {ended:?}"
@@ -296,8 +296,8 @@ async fn count_equal_outcomes(kind: Kind, harness: &Harness) -> String {
     let (mut same, mut all) = (0, 0);
     for (_, tool, answers) in events {
         let mut direct = connect(Kind::PlainLegacy, &harness.direct).await;
-        let mut through = connect(kind, &harness.front).await;
-        (direct.answers, through.answers) = (answers, answers);
+        let mut through = connect(kind, &harness.mcp_server).await;
+        (direct.responder, through.responder) = (answers, answers);
         let arguments = json!({ "say": "x" });
         let expected = direct.call(tool, arguments.clone()).await;
         all += 1;

@@ -15,14 +15,14 @@ use crate::scripted::{self, Server, Servers, capabilities, task};
 /// A gateway in front of a scripted server.
 async fn scripted_gateway() -> (Arc<McpServer>, Servers) {
     let (target, servers) = scripted::target();
-    let (_, front) = gateway(Upstream::new("played", target, quick())).await;
-    (front, servers)
+    let (_, mcp_server) = gateway(Upstream::new("played", target, quick())).await;
+    (mcp_server, servers)
 }
 
 /// A client of that kind, and the server that the gateway has connected to for it.
 pub(crate) async fn connected(kind: Kind, declared: Value) -> (Caller, Server) {
-    let (front, mut servers) = scripted_gateway().await;
-    let connecting = tokio::spawn(async move { connect(kind, &front).await });
+    let (mcp_server, mut servers) = scripted_gateway().await;
+    let connecting = tokio::spawn(async move { connect(kind, &mcp_server).await });
     let mut server = servers.next().await;
     server.welcome("2025-11-25", declared).await;
     (connecting.await.unwrap(), server)
@@ -32,9 +32,9 @@ pub(crate) async fn connected(kind: Kind, declared: Value) -> (Caller, Server) {
 async fn an_input_request_outside_a_call_goes_to_one_session() {
     // BR-IN-12.
     for kind in KINDS {
-        let (front, mut servers) = scripted_gateway().await;
+        let (mcp_server, mut servers) = scripted_gateway().await;
         let waiting = tokio::spawn(async move {
-            let mut caller = connect(kind, &front).await;
+            let mut caller = connect(kind, &mcp_server).await;
             if matches!(kind, Kind::PlainLegacy | Kind::V1) {
                 caller
                     .wait_for_notification("notifications/example/done")
@@ -64,16 +64,16 @@ async fn an_input_request_outside_a_call_goes_to_one_session() {
 
 #[tokio::test(start_paused = true)]
 async fn an_input_request_withdrawn_by_the_server_is_withdrawn_at_the_client() {
-    let (front, mut servers) = scripted_gateway().await;
+    let (mcp_server, mut servers) = scripted_gateway().await;
     let hearing = tokio::spawn(async move {
         // By hand, without a response.
-        let mut caller = connect(Kind::V1, &front).await;
-        caller.silent = true;
+        let mut caller = connect(Kind::V1, &mcp_server).await;
+        caller.leaves_input_open = true;
         let notification = caller
             .wait_for_notification("notifications/cancelled")
             .await;
-        let asked = caller.wait_for_notification("elicitation/create").await;
-        (asked, notification)
+        let request = caller.wait_for_notification("elicitation/create").await;
+        (request, notification)
     });
     let mut server = servers.next().await;
     server.welcome("2025-11-25", json!({ "tools": {} })).await;
@@ -82,8 +82,8 @@ async fn an_input_request_withdrawn_by_the_server_is_withdrawn_at_the_client() {
     tokio::time::sleep(Duration::from_secs(1)).await;
     let cancelled = json!({ "requestId": "q" });
     server.notify("notifications/cancelled", cancelled).await;
-    let (asked, notification) = hearing.await.unwrap();
-    assert_eq!(notification["params"]["requestId"], asked["id"]);
+    let (request, notification) = hearing.await.unwrap();
+    assert_eq!(notification["params"]["requestId"], request["id"]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -96,7 +96,7 @@ async fn a_v1_server_that_rejects_a_task_fails_the_request() {
             (caller, answer)
         });
         server.list(&[("slow", "optional")]).await;
-        let call = server.asked("tools/call").await;
+        let call = server.expect_request("tools/call").await;
         assert!(call["params"]["task"].is_object(), "{call}");
         server.refuse(&call, -32_602, "not with these").await;
         let (mut caller, answer) = calling.await.unwrap();
@@ -120,7 +120,7 @@ async fn a_slow_v1_task_creation_does_not_delay_ours() {
         (caller, answer)
     });
     server.list(&[("slow", "optional")]).await;
-    let call = server.asked("tools/call").await;
+    let call = server.expect_request("tools/call").await;
     let (mut caller, answer) = calling.await.unwrap();
     assert_eq!(answer["result"]["task"]["status"], "working", "{answer}");
     server.refuse(&call, -32_602, "not with these").await;
@@ -144,7 +144,7 @@ async fn our_create_result_has_the_status_of_the_v1_task() {
             (caller, answer)
         });
         server.list(&[("slow", "optional")]).await;
-        let call = server.asked("tools/call").await;
+        let call = server.expect_request("tools/call").await;
         // BR-TTL-2: without a TTL of the caller, the default of the gateway plus one minute.
         let granted = if kind == Kind::V1 { 600_000 } else { 3_600_000 };
         assert_eq!(call["params"]["task"]["ttl"], granted + 60_000, "{kind:?}");
@@ -158,7 +158,7 @@ async fn our_create_result_has_the_status_of_the_v1_task() {
         made["ttl"] = json!(50_000);
         let made = json!({ "task": made, "_meta": { key: "Have a look later." } });
         server.reply(&call, made).await;
-        let fetch = server.asked("tasks/result").await;
+        let fetch = server.expect_request("tasks/result").await;
         let (mut caller, answer) = calling.await.unwrap();
         let result = &answer["result"];
         let seed = if kind == Kind::V1 {
@@ -200,7 +200,7 @@ async fn an_early_input_request_waits_for_our_task() {
         let (mut caller, mut server) = connected(kind, capabilities()).await;
         let calling = tokio::spawn(async move { caller.call("slow", json!({})).await });
         server.list(&[("slow", "optional")]).await;
-        let call = server.asked("tools/call").await;
+        let call = server.expect_request("tools/call").await;
         let related = json!({ "io.modelcontextprotocol/related-task": { "taskId": "t1" } });
         server
             .reply(&call, json!({ "task": task("input_required", 1_000) }))
@@ -211,7 +211,7 @@ async fn an_early_input_request_waits_for_our_task() {
         let answer = server.answer("q").await;
         assert_eq!(answer["result"]["content"]["name"], "Ada/Who?", "{answer}");
         assert_eq!(answer["result"]["_meta"], related);
-        let fetch = server.asked("tasks/result").await;
+        let fetch = server.expect_request("tasks/result").await;
         server.reply(&fetch, scripted::text("done")).await;
         assert!(
             matches!(calling.await.unwrap(), Ending::Result(_)),

@@ -39,7 +39,7 @@ async fn serve_name_elicitation(mut server: Server) -> Server {
     // Once for the client, once for the gateway.
     server.list(&[("who", "forbidden")]).await;
     server.list(&[("who", "forbidden")]).await;
-    let call = server.asked("tools/call").await;
+    let call = server.expect_request("tools/call").await;
     server.ask("q", "elicitation/create", form()).await;
     let answer = server.answer("q").await;
     let name = answer["result"]["content"]["name"]
@@ -58,8 +58,10 @@ fn form() -> Value {
 async fn two_owners_have_separate_connections() {
     // BR-NEG-5, BR-SEC-1.
     let (target, mut servers) = scripted::target();
-    let (engine, front) = gateway(Upstream::new("played", target, quick())).await;
-    let listening = http::serve(front, HttpOptions::default()).await.unwrap();
+    let (engine, mcp_server) = gateway(Upstream::new("played", target, quick())).await;
+    let listening = http::serve(mcp_server, HttpOptions::default())
+        .await
+        .unwrap();
     let playing = tokio::spawn(async move {
         let one = tokio::spawn(serve_name_elicitation(servers.next().await));
         let other = tokio::spawn(serve_name_elicitation(servers.next().await));
@@ -97,9 +99,9 @@ async fn two_owners_have_separate_connections() {
 async fn an_ambiguous_input_request_is_rejected() {
     // BR-IN-14.
     let (target, mut servers) = scripted::target();
-    let (_, front) = gateway(Upstream::new("played", target, quick())).await;
+    let (_, mcp_server) = gateway(Upstream::new("played", target, quick())).await;
     let connecting = tokio::spawn(async move {
-        let mut caller = connect(Kind::V1, &front).await;
+        let mut caller = connect(Kind::V1, &mcp_server).await;
         let ids = [call(&mut caller).await, call(&mut caller).await];
         (caller, ids)
     });
@@ -107,8 +109,8 @@ async fn an_ambiguous_input_request_is_rejected() {
     server.welcome("2025-11-25", json!({ "tools": {} })).await;
     server.list(&[("who", "forbidden")]).await;
     let calls = [
-        server.asked("tools/call").await,
-        server.asked("tools/call").await,
+        server.expect_request("tools/call").await,
+        server.expect_request("tools/call").await,
     ];
     server.ask("q", "elicitation/create", form()).await;
     let refused = server.answer("q").await;
@@ -133,9 +135,9 @@ async fn isolated_calls_have_separate_connections() {
     // BR-IN-14.
     let (target, mut servers) = scripted::target();
     let settings = quick().with_isolate(Isolate::Call);
-    let (_, front) = gateway(Upstream::new("played", target, settings)).await;
+    let (_, mcp_server) = gateway(Upstream::new("played", target, settings)).await;
     let connecting = tokio::spawn(async move {
-        let mut caller = connect(Kind::PlainLegacy, &front).await;
+        let mut caller = connect(Kind::PlainLegacy, &mcp_server).await;
         let ids = [call(&mut caller).await, call(&mut caller).await];
         for id in ids {
             let answer = caller.answer_to(id).await;
@@ -158,7 +160,7 @@ async fn isolated_calls_have_separate_connections() {
         let mut server = servers.next().await;
         players.push(tokio::spawn(async move {
             server.welcome("2025-11-25", json!({ "tools": {} })).await;
-            let call = server.asked("tools/call").await;
+            let call = server.expect_request("tools/call").await;
             server.ask("q", "elicitation/create", form()).await;
             let answer = server.answer("q").await;
             let name = answer["result"]["content"]["name"]
@@ -179,10 +181,10 @@ async fn isolated_calls_have_separate_connections() {
 #[tokio::test(start_paused = true)]
 async fn an_idle_connection_is_closed_and_reopened_on_demand() {
     let (target, mut servers) = scripted::target();
-    let (_, front) = gateway(Upstream::new("played", target, quick())).await;
+    let (_, mcp_server) = gateway(Upstream::new("played", target, quick())).await;
     let connecting = {
-        let front = front.clone();
-        tokio::spawn(async move { connect(Kind::V2, &front).await })
+        let mcp_server = mcp_server.clone();
+        tokio::spawn(async move { connect(Kind::V2, &mcp_server).await })
     };
     let mut server = servers.next().await;
     server.welcome("2025-11-25", json!({ "tools": {} })).await;
@@ -191,8 +193,8 @@ async fn an_idle_connection_is_closed_and_reopened_on_demand() {
     let id = caller.send("example/odd", json!({})).await;
     let mut server = servers.next().await;
     server.welcome("2025-11-25", json!({ "tools": {} })).await;
-    let asked = server.asked("example/odd").await;
-    server.reply(&asked, json!({})).await;
+    let request = server.expect_request("example/odd").await;
+    server.reply(&request, json!({})).await;
     assert!(caller.answer_to(id).await["result"].is_object());
 }
 
@@ -212,13 +214,13 @@ async fn client_credentials_are_not_forwarded() {
         (HttpClientOptions::new(behind.url()), false),
     ] {
         let upstream = Upstream::new("behind", Target::http(options), quick());
-        let (_, front) = gateway(upstream).await;
+        let (_, mcp_server) = gateway(upstream).await;
         let of_clients =
             HttpOptions::default().with_authenticate(BearerTokens::shared(vec![Token::new(
                 "ada",
                 "of-the-client",
             )]));
-        let listening = http::serve(front, of_clients).await.unwrap();
+        let listening = http::serve(mcp_server, of_clients).await.unwrap();
         let mut options = HttpClientOptions::new(listening.url());
         options.bearer = Some("of-the-client".into());
         let connecting = Client::connect(Target::http(options), ClientOptions::default());

@@ -16,14 +16,14 @@ use crate::scripted::{self, Server};
 /// A gateway in front of a scripted server, and an initialized client.
 async fn scripted_gateway(kind: Kind, capabilities: Value) -> (Caller, Server, Arc<McpServer>) {
     let (target, mut servers) = scripted::target();
-    let (_, front) = gateway(Upstream::new("played", target, quick())).await;
+    let (_, mcp_server) = gateway(Upstream::new("played", target, quick())).await;
     let connecting = {
-        let front = front.clone();
-        tokio::spawn(async move { connect(kind, &front).await })
+        let mcp_server = mcp_server.clone();
+        tokio::spawn(async move { connect(kind, &mcp_server).await })
     };
     let mut server = servers.next().await;
     server.welcome("2025-11-25", capabilities).await;
-    (connecting.await.unwrap(), server, front)
+    (connecting.await.unwrap(), server, mcp_server)
 }
 
 #[tokio::test(start_paused = true)]
@@ -40,7 +40,7 @@ async fn prompts_and_resources_come_from_the_server() {
     for (method, params) in requests {
         for kind in KINDS {
             let mut direct = connect(kind, &harness.direct).await;
-            let mut through = connect(kind, &harness.front).await;
+            let mut through = connect(kind, &harness.mcp_server).await;
             let mut expected = direct.request(method, params.clone()).await["result"].clone();
             let mut answer = through.request(method, params.clone()).await["result"].clone();
             for result in [&mut expected, &mut answer] {
@@ -60,11 +60,11 @@ async fn an_unknown_method_passes_with_every_member() {
         let (mut caller, mut server, _front) = scripted_gateway(kind, json!({ "tools": {} })).await;
         let params = json!({ "odd": [1, { "x": null }], "_meta": { "traceparent": "00-1-2-01" } });
         let id = caller.send("example/odd", params).await;
-        let asked = server.asked("example/odd").await;
-        assert_eq!(asked["params"]["odd"], json!([1, { "x": null }]));
-        assert_eq!(asked["params"]["_meta"]["traceparent"], "00-1-2-01");
+        let request = server.expect_request("example/odd").await;
+        assert_eq!(request["params"]["odd"], json!([1, { "x": null }]));
+        assert_eq!(request["params"]["_meta"]["traceparent"], "00-1-2-01");
         // BR-GEN-1: no members of the other hop.
-        let meta = asked["params"]["_meta"].as_object().unwrap();
+        let meta = request["params"]["_meta"].as_object().unwrap();
         assert!(
             !meta
                 .keys()
@@ -72,7 +72,7 @@ async fn an_unknown_method_passes_with_every_member() {
             "{meta:?}"
         );
         server
-            .reply(&asked, json!({ "strange": 1.5, "_meta": { "k": 1 } }))
+            .reply(&request, json!({ "strange": 1.5, "_meta": { "k": 1 } }))
             .await;
         let answer = caller.answer_to(id).await["result"].clone();
         assert_eq!(answer["strange"], 1.5, "{kind:?}");
@@ -84,10 +84,10 @@ async fn an_unknown_method_passes_with_every_member() {
 async fn null_params_pass_as_no_params() {
     let (mut caller, mut server, _front) = scripted_gateway(Kind::V1, json!({ "tools": {} })).await;
     let id = caller.send("example/odd", Value::Null).await;
-    let asked = server.asked("example/odd").await;
-    let params = asked.get("params");
-    assert!(params.is_none_or(Value::is_object), "{asked}");
-    server.reply(&asked, json!({})).await;
+    let request = server.expect_request("example/odd").await;
+    let params = request.get("params");
+    assert!(params.is_none_or(Value::is_object), "{request}");
+    server.reply(&request, json!({})).await;
     assert_eq!(caller.answer_to(id).await["result"], json!({}));
 }
 
@@ -96,8 +96,8 @@ async fn an_error_of_the_server_reaches_the_client() {
     let (mut caller, mut server, _front) =
         scripted_gateway(Kind::V1, json!({ "prompts": {} })).await;
     let id = caller.send("prompts/get", json!({ "name": "x" })).await;
-    let asked = server.asked("prompts/get").await;
-    server.refuse(&asked, -32602, "no prompt x").await;
+    let request = server.expect_request("prompts/get").await;
+    server.refuse(&request, -32602, "no prompt x").await;
     let error = caller.answer_to(id).await["error"].clone();
     assert_eq!(
         (error["code"].clone(), error["message"].clone()),
@@ -113,17 +113,17 @@ async fn cursors_of_list_pages_are_wrapped() {
             let (mut caller, mut server, _front) =
                 scripted_gateway(Kind::V1, json!({ "tools": {}, "prompts": {} })).await;
             let id = caller.send(list, json!({})).await;
-            let asked = server.asked(list).await;
+            let request = server.expect_request(list).await;
             server
-                .reply(&asked, json!({ member: [], "nextCursor": theirs }))
+                .reply(&request, json!({ member: [], "nextCursor": theirs }))
                 .await;
             let page = caller.answer_to(id).await["result"].clone();
             let cursor = page["nextCursor"].as_str().unwrap().to_owned();
             assert!(!cursor.is_empty() && cursor != theirs);
             let id = caller.send(list, json!({ "cursor": cursor })).await;
-            let asked = server.asked(list).await;
-            assert_eq!(asked["params"]["cursor"], theirs);
-            server.reply(&asked, json!({ member: [] })).await;
+            let request = server.expect_request(list).await;
+            assert_eq!(request["params"]["cursor"], theirs);
+            server.reply(&request, json!({ member: [] })).await;
             assert_eq!(caller.answer_to(id).await["result"].get("nextCursor"), None);
         }
     }
@@ -133,13 +133,13 @@ async fn cursors_of_list_pages_are_wrapped() {
 async fn change_notifications_reach_the_subscribed_clients() {
     // BR-LIST-9, and `resources/subscribe`.
     let can = json!({ "tools": { "listChanged": true }, "resources": { "subscribe": true } });
-    let (mut caller, mut server, front) = scripted_gateway(Kind::V1, can).await;
-    let mut other = connect(Kind::V1, &front).await;
+    let (mut caller, mut server, mcp_server) = scripted_gateway(Kind::V1, can).await;
+    let mut other = connect(Kind::V1, &mcp_server).await;
     let id = caller
         .send("resources/subscribe", json!({ "uri": "a:b" }))
         .await;
-    let asked = server.asked("resources/subscribe").await;
-    server.reply(&asked, json!({})).await;
+    let request = server.expect_request("resources/subscribe").await;
+    server.reply(&request, json!({})).await;
     caller.answer_to(id).await;
     server
         .notify("notifications/resources/updated", json!({ "uri": "a:b" }))
@@ -168,8 +168,8 @@ async fn change_notifications_reach_the_subscribed_clients() {
         .await;
     assert!(!server.has_received("resources/unsubscribe"));
     let id = other.send("resources/unsubscribe", address).await;
-    let asked = server.asked("resources/unsubscribe").await;
-    server.reply(&asked, json!({})).await;
+    let request = server.expect_request("resources/unsubscribe").await;
+    server.reply(&request, json!({})).await;
     other.answer_to(id).await;
 }
 
@@ -189,13 +189,13 @@ async fn log_messages_reach_the_call_or_the_session() {
     let id = caller
         .send("logging/setLevel", json!({ "level": "debug" }))
         .await;
-    let asked = server.asked("logging/setLevel").await;
-    assert_eq!(asked["params"]["level"], "debug");
-    server.reply(&asked, json!({})).await;
+    let request = server.expect_request("logging/setLevel").await;
+    assert_eq!(request["params"]["level"], "debug");
+    server.reply(&request, json!({})).await;
     caller.answer_to(id).await;
     let id = caller.send("tools/call", json!({ "name": "x" })).await;
     server.list(&[("x", "forbidden")]).await;
-    let asked = server.asked("tools/call").await;
+    let request = server.expect_request("tools/call").await;
     server
         .notify(
             "notifications/message",
@@ -210,7 +210,7 @@ async fn log_messages_reach_the_call_or_the_session() {
     server
         .next_message("notifications/roots/list_changed")
         .await;
-    server.reply(&asked, scripted::text("done")).await;
+    server.reply(&request, scripted::text("done")).await;
     caller.answer_to(id).await;
 }
 
@@ -218,8 +218,8 @@ async fn log_messages_reach_the_call_or_the_session() {
 async fn the_server_gets_the_client_info_of_the_gateway() {
     // BR-NEG-6, BR-NEG-9.
     let (target, mut servers) = scripted::target();
-    let (_, front) = gateway(Upstream::new("played", target, quick())).await;
-    let connecting = tokio::spawn(async move { connect(Kind::V2, &front).await });
+    let (_, mcp_server) = gateway(Upstream::new("played", target, quick())).await;
+    let connecting = tokio::spawn(async move { connect(Kind::V2, &mcp_server).await });
     let mut server = servers.next().await;
     let hello = server.welcome("2025-11-25", json!({ "tools": {} })).await;
     assert_eq!(hello["params"]["clientInfo"]["name"], "outlast");
@@ -244,10 +244,10 @@ async fn the_client_gets_the_server_info_unchanged() {
     });
     for kind in [Kind::PlainLegacy, Kind::V1, Kind::V2] {
         let (target, mut servers) = scripted::target();
-        let (_, front) = gateway(Upstream::new("played-2", target, quick())).await;
-        let connecting = tokio::spawn(async move { connect(kind, &front).await });
+        let (_, mcp_server) = gateway(Upstream::new("played-2", target, quick())).await;
+        let connecting = tokio::spawn(async move { connect(kind, &mcp_server).await });
         let mut server = servers.next().await;
-        let hello = server.asked("initialize").await;
+        let hello = server.expect_request("initialize").await;
         let introduction = json!({
             "protocolVersion": "2025-11-25",
             "capabilities": { "tools": {} },
@@ -255,7 +255,7 @@ async fn the_client_gets_the_server_info_unchanged() {
             "instructions": "Be kind.",
         });
         server.reply(&hello, introduction).await;
-        let about = connecting.await.unwrap().about;
+        let about = connecting.await.unwrap().server_info;
         let shown = match kind {
             Kind::V2 => &about["_meta"]["io.modelcontextprotocol/serverInfo"],
             _ => &about["serverInfo"],
@@ -274,9 +274,9 @@ async fn a_listener_without_a_session_gets_its_resource_updates() {
     let id = caller
         .send("subscriptions/listen", json!({ "notifications": wanted }))
         .await;
-    let asked = server.asked("resources/subscribe").await;
-    assert_eq!(asked["params"]["uri"], "a:b");
-    server.reply(&asked, json!({})).await;
+    let request = server.expect_request("resources/subscribe").await;
+    assert_eq!(request["params"]["uri"], "a:b");
+    server.reply(&request, json!({})).await;
     caller
         .wait_for_notification("notifications/subscriptions/acknowledged")
         .await;
@@ -296,15 +296,15 @@ async fn a_listener_without_a_session_gets_its_resource_updates() {
     caller
         .notify("notifications/cancelled", json!({ "requestId": id }))
         .await;
-    let asked = server.asked("resources/unsubscribe").await;
-    assert_eq!(asked["params"]["uri"], "a:b");
+    let request = server.expect_request("resources/unsubscribe").await;
+    assert_eq!(request["params"]["uri"], "a:b");
 }
 
 #[tokio::test(start_paused = true)]
 async fn session_preferences_work_with_a_server_without_sessions() {
     // BR-LG-1, and `resources/subscribe`.
     let harness = Harness::new(Behind::PlainModern).await;
-    let mut caller = connect(Kind::V1, &harness.front).await;
+    let mut caller = connect(Kind::V1, &harness.mcp_server).await;
     let answer = caller
         .request("logging/setLevel", json!({ "level": "debug" }))
         .await;
@@ -326,8 +326,8 @@ async fn session_preferences_work_with_a_server_without_sessions() {
 async fn session_preferences_are_restored_after_a_server_restart() {
     let can = json!({ "resources": { "subscribe": true }, "logging": {} });
     let (target, mut servers) = scripted::target();
-    let (_, front) = gateway(Upstream::new("played", target, quick())).await;
-    let connecting = tokio::spawn(async move { connect(Kind::V1, &front).await });
+    let (_, mcp_server) = gateway(Upstream::new("played", target, quick())).await;
+    let connecting = tokio::spawn(async move { connect(Kind::V1, &mcp_server).await });
     let mut server = servers.next().await;
     server.welcome("2025-11-25", can.clone()).await;
     let mut caller = connecting.await.unwrap();
@@ -337,16 +337,16 @@ async fn session_preferences_are_restored_after_a_server_restart() {
     ];
     for (method, params) in said.clone() {
         let id = caller.send(method, params).await;
-        let asked = server.asked(method).await;
-        server.reply(&asked, json!({})).await;
+        let request = server.expect_request(method).await;
+        server.reply(&request, json!({})).await;
         caller.answer_to(id).await;
     }
     drop(server);
     let mut server = servers.next().await;
     server.welcome("2025-11-25", can).await;
     for (method, params) in said {
-        let asked = server.asked(method).await;
-        assert_eq!(asked["params"], params);
-        server.reply(&asked, json!({})).await;
+        let request = server.expect_request(method).await;
+        assert_eq!(request["params"], params);
+        server.reply(&request, json!({})).await;
     }
 }

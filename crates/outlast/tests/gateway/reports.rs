@@ -30,7 +30,7 @@ fn saying(status: &str, message: &str) -> Value {
 async fn begun(caller: &mut Caller, server: &mut Server, message: &str) -> Value {
     let making = async {
         server.list(&[("slow", "optional")]).await;
-        let call = server.asked("tools/call").await;
+        let call = server.expect_request("tools/call").await;
         let made = json!({ "task": saying("working", message) });
         server.reply(&call, made).await;
     };
@@ -48,7 +48,7 @@ async fn ended(caller: &mut Caller, begun: &Value) -> Value {
     caller.until(&id, ended).await
 }
 
-async fn tell(server: &mut Server, status: &str, message: &str) {
+async fn send_status(server: &mut Server, status: &str, message: &str) {
     let notification = saying(status, message);
     server
         .notify("notifications/tasks/status", notification)
@@ -61,8 +61,8 @@ async fn status_messages_of_creation_and_completion_are_kept() {
         let (mut caller, mut server) = connected(kind, capabilities()).await;
         let begun = begun(&mut caller, &mut server, "queued as number 3").await;
         assert_eq!(begun["statusMessage"], "queued as number 3", "{kind:?}");
-        tell(&mut server, "completed", "done in 2 s").await;
-        let fetch = server.asked("tasks/result").await;
+        send_status(&mut server, "completed", "done in 2 s").await;
+        let fetch = server.expect_request("tasks/result").await;
         server.reply(&fetch, scripted::text("done")).await;
         let ended = ended(&mut caller, &begun).await;
         assert_eq!(ended["statusMessage"], "done in 2 s", "{kind:?}: {ended}");
@@ -84,8 +84,8 @@ async fn a_failed_task_keeps_the_message_and_the_error_of_its_server() {
         ] {
             let (mut caller, mut server) = connected(kind, capabilities()).await;
             let begun = begun(&mut caller, &mut server, "begun").await;
-            tell(&mut server, "failed", "disk full").await;
-            let fetch = server.asked("tasks/result").await;
+            send_status(&mut server, "failed", "disk full").await;
+            let fetch = server.expect_request("tasks/result").await;
             server.refuse(&fetch, code, message).await;
             let ended = ended(&mut caller, &begun).await;
             assert_eq!(ended["status"], "failed");
@@ -109,14 +109,14 @@ async fn status_messages_never_go_back() {
     let (mut caller, mut server) = connected(Kind::V2, capabilities()).await;
     let making = async {
         server.list(&[("slow", "optional")]).await;
-        let call = server.asked("tools/call").await;
+        let call = server.expect_request("tools/call").await;
         let mut made = saying("working", "first");
         made["pollInterval"] = json!(1_000);
         server.reply(&call, json!({ "task": made })).await;
     };
     let (begun, ()) = tokio::join!(caller.begin(json!({ "name": "slow" })), making);
     let id = json!({ "taskId": begun["result"]["taskId"] });
-    let look = server.asked("tasks/get").await;
+    let look = server.expect_request("tasks/get").await;
     let mut newer = saying("working", "third");
     newer["lastUpdatedAt"] = json!("2026-01-10T08:00:09Z");
     server.notify("notifications/tasks/status", newer).await;
@@ -125,7 +125,7 @@ async fn status_messages_never_go_back() {
     older["pollInterval"] = json!(1_000);
     server.reply(&look, older).await;
     // The next poll shows that the previous response was processed.
-    server.asked("tasks/get").await;
+    server.expect_request("tasks/get").await;
     tokio::time::sleep(Duration::from_millis(100)).await;
     let got = caller.request("tasks/get", id).await;
     assert_eq!(got["result"]["statusMessage"], "third", "{got}");
@@ -138,7 +138,7 @@ async fn the_last_progress_before_the_end_arrives() {
         let params = json!({ "name": "slow", "_meta": { "progressToken": "mine" } });
         let serving = async {
             server.list(&[("slow", "forbidden")]).await;
-            let call = server.asked("tools/call").await;
+            let call = server.expect_request("tools/call").await;
             let token = &call["params"]["_meta"]["progressToken"];
             for done in 1..=burst {
                 let progress = json!({ "progressToken": token, "progress": done, "total": burst });

@@ -23,7 +23,7 @@ const WITH_TASKS: [Kind; 2] = [Kind::V1, Kind::V2];
 async fn begun(caller: &mut Caller, server: &mut Server) -> Value {
     let making = async {
         server.list(&[("slow", "optional")]).await;
-        let call = server.asked("tools/call").await;
+        let call = server.expect_request("tools/call").await;
         let made = json!({ "task": task("working", 60_000) });
         server.reply(&call, made).await;
     };
@@ -43,7 +43,7 @@ async fn status(caller: &mut Caller, task: &Value) -> Value {
     got["result"]["status"].clone()
 }
 
-async fn tell(server: &mut Server, status: &str) {
+async fn send_status(server: &mut Server, status: &str) {
     let notification = task(status, 60_000);
     server
         .notify("notifications/tasks/status", notification)
@@ -65,9 +65,9 @@ fn statuses(caller: &Caller) -> Vec<&str> {
 /// A client and a scripted modern server behind the gateway.
 pub(crate) async fn client_and_modern_server(kind: Kind, can: Value) -> (Caller, Server) {
     let (target, mut servers) = scripted::target();
-    let (_, front) = gateway(Upstream::new("played", target, modern())).await;
+    let (_, mcp_server) = gateway(Upstream::new("played", target, modern())).await;
     let connecting =
-        tokio::spawn(async move { connect_declaring(kind, &front, "by-hand", can).await });
+        tokio::spawn(async move { connect_declaring(kind, &mcp_server, "by-hand", can).await });
     let mut server = servers.next().await;
     discovered(&mut server).await;
     (connecting.await.unwrap(), server)
@@ -80,7 +80,7 @@ pub(crate) fn modern() -> Settings {
 
 /// Responds to `server/discover` of a modern server with tasks.
 pub(crate) async fn discovered(server: &mut Server) {
-    let asked = server.asked("server/discover").await;
+    let request = server.expect_request("server/discover").await;
     let about = json!({
         "resultType": "complete",
         "supportedVersions": ["2026-07-28"],
@@ -88,7 +88,7 @@ pub(crate) async fn discovered(server: &mut Server) {
         "ttlMs": 0,
         "cacheScope": "private",
     });
-    server.reply(&asked, about).await;
+    server.reply(&request, about).await;
 }
 
 /// A V2 task as the server reports it.
@@ -102,11 +102,11 @@ fn modern_task(kind: &str, status: &str, message: &str) -> Value {
 
 /// Responds to the gateway's list requests, and returns the call.
 pub(crate) async fn modern_call(server: &mut Server) -> Value {
-    let list = server.asked("tools/list").await;
+    let list = server.expect_request("tools/list").await;
     let tool = json!({ "name": "slow", "inputSchema": { "type": "object" } });
     let tools = json!({ "resultType": "complete", "tools": [tool], "ttlMs": 60_000, "cacheScope": "private" });
     server.reply(&list, tools).await;
-    server.asked("tools/call").await
+    server.expect_request("tools/call").await
 }
 
 #[tokio::test(start_paused = true)]
@@ -117,17 +117,17 @@ async fn status_changes_follow_the_rules_whatever_the_server_reports() {
         let begun = begun(&mut caller, &mut server).await;
         let id = named(&begun);
         // BD-7: the input request has not arrived yet.
-        tell(&mut server, "input_required").await;
-        let fetch = server.asked("tasks/result").await;
+        send_status(&mut server, "input_required").await;
+        let fetch = server.expect_request("tasks/result").await;
         assert_eq!(status(&mut caller, &id).await, "working", "{kind:?}");
         // BR-NT-3: it has ended, and its outcome has not arrived yet.
-        tell(&mut server, "completed").await;
+        send_status(&mut server, "completed").await;
         assert_eq!(status(&mut caller, &id).await, "working", "{kind:?}");
         // A terminal status does not change.
-        tell(&mut server, "working").await;
+        send_status(&mut server, "working").await;
         server.reply(&fetch, scripted::text("done")).await;
         assert_eq!(status(&mut caller, &id).await, "completed", "{kind:?}");
-        tell(&mut server, "failed").await;
+        send_status(&mut server, "failed").await;
         assert_eq!(status(&mut caller, &id).await, "completed", "{kind:?}");
         if kind == Kind::V1 {
             assert_eq!(statuses(&caller), ["completed"]);
@@ -156,7 +156,7 @@ async fn polls_and_lists_are_answered_from_the_store() {
         }
         server.silence(Duration::from_secs(30)).await;
         // One poll, at the server's interval.
-        let look = server.asked("tasks/get").await;
+        let look = server.expect_request("tasks/get").await;
         server.reply(&look, task("working", 60_000)).await;
         server.silence(Duration::from_secs(50)).await;
     }
@@ -167,17 +167,17 @@ async fn an_interrupted_tasks_result_is_repeated_while_input_is_required() {
     // BR-RES-5.
     let (mut caller, mut server) = connected(Kind::V2, capabilities()).await;
     let begun = begun(&mut caller, &mut server).await;
-    tell(&mut server, "input_required").await;
+    send_status(&mut server, "input_required").await;
     for _ in 0..3 {
-        let fetch = server.asked("tasks/result").await;
+        let fetch = server.expect_request("tasks/result").await;
         server.refuse(&fetch, -32_603, "cut").await;
-        let look = server.asked("tasks/get").await;
+        let look = server.expect_request("tasks/get").await;
         server.reply(&look, task("input_required", 1_000)).await;
     }
-    let fetch = server.asked("tasks/result").await;
-    let mut question = form("Who?");
-    question["_meta"][RELATED] = json!({ "taskId": "t1" });
-    server.ask("q", "elicitation/create", question).await;
+    let fetch = server.expect_request("tasks/result").await;
+    let mut input_request = form("Who?");
+    input_request["_meta"][RELATED] = json!({ "taskId": "t1" });
+    server.ask("q", "elicitation/create", input_request).await;
     let finishing = tokio::spawn(async move { caller.finish(json!({}), begun).await });
     let answer = server.answer("q").await;
     assert_eq!(answer["result"]["content"]["name"], "Ada/Who?");
@@ -195,8 +195,8 @@ async fn a_finished_call_is_not_cancelled() {
     caller.notify("notifications/cancelled", cancelled).await;
     assert_eq!(status(&mut caller, &id).await, "working");
     server.silence(Duration::from_secs(1)).await;
-    tell(&mut server, "completed").await;
-    let fetch = server.asked("tasks/result").await;
+    send_status(&mut server, "completed").await;
+    let fetch = server.expect_request("tasks/result").await;
     server.reply(&fetch, scripted::text("done")).await;
     assert_eq!(status(&mut caller, &id).await, "completed");
     let refused = caller.request("tasks/cancel", id.clone()).await;
@@ -212,12 +212,12 @@ async fn a_task_cancelled_by_its_server_is_cancelled() {
         let (mut caller, mut server) = connected(kind, capabilities()).await;
         let calling = tokio::spawn(async move { caller.call("slow", json!({})).await });
         server.list(&[("slow", "required")]).await;
-        let call = server.asked("tools/call").await;
+        let call = server.expect_request("tools/call").await;
         let made = json!({ "task": task("working", 60_000) });
         server.reply(&call, made).await;
         // Longer than the grace period.
         tokio::time::sleep(Duration::from_millis(500)).await;
-        tell(&mut server, "cancelled").await;
+        send_status(&mut server, "cancelled").await;
         let ended = calling.await.unwrap();
         let is_so = match (&ended, kind) {
             (Ending::Cancelled, _) => true,
@@ -235,10 +235,10 @@ async fn a_cancellation_dismisses_the_input_request_of_the_call() {
     // BR-CAN-12, BR-CAN-6.
     for kind in WITH_TASKS {
         let (mut caller, mut server) = connected(kind, json!({ "tools": {} })).await;
-        caller.silent = true;
+        caller.leaves_input_open = true;
         let asking = async {
             server.list(&[("slow", "forbidden")]).await;
-            let call = server.asked("tools/call").await;
+            let call = server.expect_request("tools/call").await;
             server.ask("q", "elicitation/create", form("Who?")).await;
             call
         };
@@ -264,8 +264,8 @@ async fn a_cancellation_dismisses_the_input_request_of_the_call() {
             let taken = caller.request("tasks/update", update).await;
             assert!(taken.get("error").is_none(), "{taken}");
         } else {
-            let asked = caller.wait_for_notification("elicitation/create").await;
-            let late = json!({ "jsonrpc": "2.0", "id": asked["id"], "result": accept });
+            let request = caller.wait_for_notification("elicitation/create").await;
+            let late = json!({ "jsonrpc": "2.0", "id": request["id"], "result": accept });
             caller.write(late).await;
         }
         assert_eq!(status(&mut caller, &id).await, "cancelled");
@@ -279,18 +279,18 @@ async fn disconnecting_before_the_task_cancels_only_modern_calls() {
     let (mut caller, mut server) = connected(Kind::V2, capabilities()).await;
     let request = caller.send("tools/call", json!({ "name": "slow" })).await;
     server.list(&[("slow", "optional")]).await;
-    let call = server.asked("tools/call").await;
+    let call = server.expect_request("tools/call").await;
     let cancelled = json!({ "requestId": request });
     caller.notify("notifications/cancelled", cancelled).await;
     tokio::time::sleep(Duration::from_millis(100)).await;
     let made = json!({ "task": task("working", 60_000) });
     server.reply(&call, made.clone()).await;
-    let cancel = server.asked("tasks/cancel").await;
+    let cancel = server.expect_request("tasks/cancel").await;
     assert_eq!(cancel["params"]["taskId"], "t1");
 
     let (target, mut servers) = scripted::target();
-    let (_, front) = gateway(Upstream::new("played", target, quick())).await;
-    let calling = front.clone();
+    let (_, mcp_server) = gateway(Upstream::new("played", target, quick())).await;
+    let calling = mcp_server.clone();
     let left = tokio::spawn(async move {
         let mut caller = connect(Kind::V1, &calling).await;
         let params = json!({ "name": "slow", "task": {} });
@@ -301,10 +301,10 @@ async fn disconnecting_before_the_task_cancels_only_modern_calls() {
     let mut server = servers.next().await;
     server.welcome("2025-11-25", capabilities()).await;
     server.list(&[("slow", "optional")]).await;
-    let call = server.asked("tools/call").await;
+    let call = server.expect_request("tools/call").await;
     left.await.unwrap();
     server.reply(&call, made).await;
-    let mut caller = connect(Kind::V1, &front).await;
+    let mut caller = connect(Kind::V1, &mcp_server).await;
     tokio::time::sleep(Duration::from_millis(500)).await;
     let listed = caller.request("tasks/list", json!({})).await;
     let tasks = listed["result"]["tasks"].as_array().unwrap();
@@ -318,10 +318,10 @@ async fn the_gateway_hosts_tasks_of_the_server() {
     for kind in WITH_TASKS {
         let (mut caller, mut server) = connected(kind, capabilities()).await;
         let begun = begun(&mut caller, &mut server).await;
-        let mut question = form("Who?");
-        question["task"] = json!({ "ttl": 60_000 });
-        question["_meta"][RELATED] = json!({ "taskId": "t1" });
-        server.ask("q", "elicitation/create", question).await;
+        let mut input_request = form("Who?");
+        input_request["task"] = json!({ "ttl": 60_000 });
+        input_request["_meta"][RELATED] = json!({ "taskId": "t1" });
+        server.ask("q", "elicitation/create", input_request).await;
         let made = server.answer("q").await;
         let hosted = &made["result"]["task"];
         assert_eq!(hosted["status"], "working", "{kind:?}: {made}");
@@ -339,13 +339,13 @@ async fn the_gateway_hosts_tasks_of_the_server() {
         let said = &result["result"];
         assert_eq!(said["content"]["name"], "Ada/Who?", "{kind:?}: {result}");
         assert_eq!(said["_meta"][RELATED], id, "{result}");
-        tell(&mut server, "completed").await;
-        let fetch = server.asked("tasks/result").await;
+        send_status(&mut server, "completed").await;
+        let fetch = server.expect_request("tasks/result").await;
         server.reply(&fetch, scripted::text("done")).await;
         let (caller, ended) = finishing.await.unwrap();
         assert!(matches!(ended, Ending::Result(_)), "{kind:?}");
         // The client got a normal request without `task`.
-        let (method, params) = &caller.asked[0];
+        let (method, params) = &caller.input_requests[0];
         assert_eq!(method, "elicitation/create");
         assert!(params.get("task").is_none(), "{params}");
     }
@@ -373,7 +373,7 @@ async fn input_kinds_are_declared_to_a_modern_server_in_every_request() {
             expected["extensions"][EXTENSION] = json!({});
             let made = modern_task("task", "working", "begun");
             server.reply(&call, made).await;
-            let look = server.asked("tasks/get").await;
+            let look = server.expect_request("tasks/get").await;
             for request in [&call, &look] {
                 let said = &request["params"]["_meta"][CAPABILITIES];
                 assert_eq!(*said, expected, "{kind:?}: {request}");
@@ -403,7 +403,7 @@ async fn a_status_message_of_v2_is_one_of_v1_and_not_progress() {
     let id = named(&begun);
     let mut times = Vec::new();
     for words in ["a third", "two thirds"] {
-        let look = server.asked("tasks/get").await;
+        let look = server.expect_request("tasks/get").await;
         // The engine uses the wall clock.
         std::thread::sleep(Duration::from_millis(20));
         server
@@ -433,10 +433,10 @@ async fn a_status_message_of_v2_is_one_of_v1_and_not_progress() {
 /// A client that supports url elicitation.
 async fn client_with_url_elicitation(kind: Kind) -> (Caller, Server) {
     let (target, mut servers) = scripted::target();
-    let (_, front) = gateway(Upstream::new("played", target, quick())).await;
+    let (_, mcp_server) = gateway(Upstream::new("played", target, quick())).await;
     let can = json!({ "elicitation": { "form": {}, "url": {} } });
     let connecting =
-        tokio::spawn(async move { connect_declaring(kind, &front, "by-hand", can).await });
+        tokio::spawn(async move { connect_declaring(kind, &mcp_server, "by-hand", can).await });
     let mut server = servers.next().await;
     server.welcome("2025-11-25", json!({ "tools": {} })).await;
     (connecting.await.unwrap(), server)
@@ -456,7 +456,7 @@ async fn only_a_legacy_client_gets_an_elicitation_id() {
             (caller, ended)
         });
         server.list(&[("slow", "forbidden")]).await;
-        let call = server.asked("tools/call").await;
+        let call = server.expect_request("tools/call").await;
         server
             .ask("q", "elicitation/create", url_elicitation())
             .await;
@@ -476,15 +476,18 @@ async fn only_a_legacy_client_gets_an_elicitation_id() {
             .iter()
             .find(complete)
             .map(|notification| &notification["params"]);
-        let (_, asked) = &caller.asked[0];
-        assert_eq!(asked["url"], "https://example.org/in");
+        let (_, request) = &caller.input_requests[0];
+        assert_eq!(request["url"], "https://example.org/in");
         match kind {
             Kind::PlainLegacy | Kind::V1 => {
-                assert_eq!(asked["elicitationId"], "e1", "{kind:?}");
+                assert_eq!(request["elicitationId"], "e1", "{kind:?}");
                 assert_eq!(complete, Some(&done), "{kind:?}");
             }
             Kind::PlainModern | Kind::V2 => {
-                assert!(asked.get("elicitationId").is_none(), "{kind:?}: {asked}");
+                assert!(
+                    request.get("elicitationId").is_none(),
+                    "{kind:?}: {request}"
+                );
                 assert_eq!(complete, None, "{kind:?}");
             }
         }
@@ -507,17 +510,19 @@ async fn a_legacy_client_gets_a_generated_elicitation_id() {
         .unwrap()
         .remove("elicitationId");
     let asks = json!({ "k": { "method": "elicitation/create", "params": url_elicitation } });
-    let asked =
+    let input_required =
         json!({ "resultType": "input_required", "inputRequests": asks, "requestState": "s" });
-    server.reply(&call, asked).await;
-    let again = server.asked("tools/call").await;
+    server.reply(&call, input_required).await;
+    let again = server.expect_request("tools/call").await;
     assert_eq!(again["params"]["inputResponses"]["k"]["action"], "accept");
     let mut done = scripted::text("in");
     done["resultType"] = json!("complete");
     server.reply(&again, done).await;
     let (caller, ended) = calling.await.unwrap();
     assert!(matches!(ended, Ending::Result(_)), "{ended:?}");
-    let name = caller.asked[0].1["elicitationId"].as_str().unwrap();
+    let name = caller.input_requests[0].1["elicitationId"]
+        .as_str()
+        .unwrap();
     assert!(!name.is_empty());
 }
 
@@ -541,10 +546,10 @@ async fn a_required_url_elicitation_follows_the_era_of_the_caller() {
             (answer, ended)
         });
         server.list(&[("slow", "forbidden")]).await;
-        let call = server.asked("tools/call").await;
+        let call = server.expect_request("tools/call").await;
         require_url_elicitation(&mut server, &call).await;
         if matches!(kind, Kind::PlainModern | Kind::V2) {
-            let again = server.asked("tools/call").await;
+            let again = server.expect_request("tools/call").await;
             server.reply(&again, scripted::text("in")).await;
             let (answer, ended) = calling.await.unwrap();
             let result = &answer["result"];
@@ -568,7 +573,7 @@ async fn a_modern_caller_without_url_elicitation_gets_the_missing_capability() {
         let (mut caller, mut server) = connected(kind, json!({ "tools": {} })).await;
         let calling = tokio::spawn(async move { caller.begin(json!({ "name": "slow" })).await });
         server.list(&[("slow", "forbidden")]).await;
-        let call = server.asked("tools/call").await;
+        let call = server.expect_request("tools/call").await;
         require_url_elicitation(&mut server, &call).await;
         let answer = calling.await.unwrap();
         assert_eq!(answer["error"]["code"], -32021, "{kind:?}: {answer}");
@@ -582,18 +587,18 @@ async fn the_creation_decides_which_input_requests_are_allowed() {
     // BD-8: a poll that declares less still gets the input request.
     for server in SERVERS {
         let harness = Harness::new(server).await;
-        let mut caller = connect(Kind::V2, &harness.front).await;
+        let mut caller = connect(Kind::V2, &harness.mcp_server).await;
         let begun = caller.begin(json!({ "name": "late" })).await;
         let id = named(&begun);
-        caller.can = json!({});
+        caller.capabilities = json!({});
         for _ in 0..100 {
             if status(&mut caller, &id).await == "input_required" {
                 break;
             }
         }
         let got = caller.request("tasks/get", id).await;
-        let asked = got["result"]["inputRequests"].as_object().unwrap();
-        assert_eq!(asked.len(), 1, "{server:?}");
+        let requests = got["result"]["inputRequests"].as_object().unwrap();
+        assert_eq!(requests.len(), 1, "{server:?}");
         let ended = caller.finish(json!({}), begun).await;
         assert!(matches!(ended, Ending::Result(_)), "{server:?}: {ended:?}");
     }

@@ -25,8 +25,10 @@ async fn session_preferences_are_restored_after_a_gateway_restart() {
         started(outlast.upstream(upstream))
     };
     let can = json!({ "resources": { "subscribe": true }, "logging": {} });
-    let (engine, front) = open().await;
-    let server = http::serve(front, HttpOptions::default()).await.unwrap();
+    let (engine, mcp_server) = open().await;
+    let server = http::serve(mcp_server, HttpOptions::default())
+        .await
+        .unwrap();
     let address = server.local_addr();
     let endpoint = ServerEndpoint::Http {
         authority: address.to_string(),
@@ -42,25 +44,25 @@ async fn session_preferences_are_restored_after_a_gateway_restart() {
     ];
     for (method, name, value) in said {
         let id = caller.send(method, json!({ name: value })).await;
-        let asked = scripted_gateway.asked(method).await;
-        scripted_gateway.reply(&asked, json!({})).await;
+        let request = scripted_gateway.expect_request(method).await;
+        scripted_gateway.reply(&request, json!({})).await;
         caller.answer_to(id).await;
     }
     server.shutdown().await;
     drop(scripted_gateway);
     engine.shutdown(Duration::ZERO).await.unwrap();
 
-    let (engine, front) = open().await;
+    let (engine, mcp_server) = open().await;
     let options = HttpOptions::default().with_bind(address);
-    let server = http::serve(front, options).await.unwrap();
+    let server = http::serve(mcp_server, options).await.unwrap();
     // A request with the session id restores the session.
     caller.request("ping", json!({})).await;
     let mut scripted_gateway = servers.next().await;
     scripted_gateway.welcome("2025-11-25", can).await;
     for (method, name, value) in said {
-        let asked = scripted_gateway.asked(method).await;
-        assert_eq!(asked["params"][name], value);
-        scripted_gateway.reply(&asked, json!({})).await;
+        let request = scripted_gateway.expect_request(method).await;
+        assert_eq!(request["params"][name], value);
+        scripted_gateway.reply(&request, json!({})).await;
     }
     server.shutdown().await;
     engine.shutdown(Duration::ZERO).await.unwrap();

@@ -39,7 +39,7 @@ fn text(ended: &Ending) -> String {
 async fn a_client_whose_wait_ends_gets_a_ticket_and_the_result() {
     for kind in PLAIN {
         let harness = Harness::new(Server::PlainLegacy).await;
-        let mut caller = connect(kind, &harness.front).await;
+        let mut caller = connect(kind, &harness.mcp_server).await;
         let task = ticket(&mut caller, "gated").await;
         let id = json!({ "taskId": task });
         // It still runs: another ticket, after the requested time.
@@ -61,7 +61,7 @@ async fn a_client_whose_wait_ends_gets_a_ticket_and_the_result() {
 async fn a_task_can_be_cancelled_by_its_ticket() {
     for kind in PLAIN {
         let harness = Harness::new(Server::PlainLegacy).await;
-        let mut caller = connect(kind, &harness.front).await;
+        let mut caller = connect(kind, &harness.mcp_server).await;
         let task = ticket(&mut caller, "gated").await;
         let id = json!({ "taskId": task });
         caller.call("task_cancel", id.clone()).await;
@@ -78,7 +78,7 @@ async fn a_task_can_be_cancelled_by_its_ticket() {
 #[tokio::test(start_paused = true)]
 async fn a_client_whose_timeout_resets_gets_regular_progress() {
     let harness = Harness::new(Server::PlainLegacy).await;
-    let mut caller = connect_as(Kind::PlainLegacy, &harness.front, "opencode").await;
+    let mut caller = connect_as(Kind::PlainLegacy, &harness.mcp_server, "opencode").await;
     let params = json!({ "name": "gated", "_meta": { "progressToken": 7 } });
     let id = caller.send("tools/call", params).await;
     let mut last = 0.0;
@@ -105,7 +105,7 @@ async fn clients_with_tasks_or_without_tickets_wait_for_the_result() {
         (Kind::PlainModern, "by-hand", no_tickets),
     ] {
         let harness = Harness::with(Server::PlainLegacy, settings).await;
-        let mut caller = connect_as(kind, &harness.front, name).await;
+        let mut caller = connect_as(kind, &harness.mcp_server, name).await;
         let listed = caller.request("tools/list", json!({})).await;
         assert!(!listed.to_string().contains("task_wait"), "{kind:?} {name}");
         let id = caller.send("tools/call", json!({ "name": "gated" })).await;
@@ -120,7 +120,7 @@ async fn clients_with_tasks_or_without_tickets_wait_for_the_result() {
 #[tokio::test(start_paused = true)]
 async fn a_repeated_call_joins_the_running_one_only_if_repeatable() {
     let harness = Harness::new(Server::PlainLegacy).await;
-    let mut caller = connect(Kind::PlainLegacy, &harness.front).await;
+    let mut caller = connect(Kind::PlainLegacy, &harness.mcp_server).await;
     let first = ticket(&mut caller, "reads").await;
     assert_eq!(ticket(&mut caller, "reads").await, first);
     harness.until_waiting(1).await;
@@ -139,12 +139,12 @@ async fn a_repeated_call_joins_the_running_one_only_if_repeatable() {
 async fn a_call_continues_after_its_client_disconnects() {
     // BR-CAN-8: the client disconnects.
     let harness = Harness::new(Server::PlainLegacy).await;
-    let mut caller = connect(Kind::PlainLegacy, &harness.front).await;
+    let mut caller = connect(Kind::PlainLegacy, &harness.mcp_server).await;
     let task = ticket(&mut caller, "gated").await;
     drop(caller);
     harness.gate.add_permits(1);
     harness.until_waiting(0).await;
-    let mut caller = connect(Kind::PlainLegacy, &harness.front).await;
+    let mut caller = connect(Kind::PlainLegacy, &harness.mcp_server).await;
     let result = caller.call("task_wait", json!({ "taskId": task })).await;
     assert_eq!(text(&result), "through");
     let listed = caller.call("task_status", json!({})).await;
@@ -158,12 +158,12 @@ async fn a_client_that_waits_by_ticket_gets_the_input_requests() {
     for server in SERVERS {
         for kind in [Kind::PlainLegacy, Kind::PlainModern] {
             let harness = Harness::with(server, settings.clone()).await;
-            let mut caller = connect(kind, &harness.front).await;
+            let mut caller = connect(kind, &harness.mcp_server).await;
             let task = named(&caller.call("late", json!({})).await);
-            assert!(caller.asked.is_empty(), "{kind:?} → {server:?}");
+            assert!(caller.input_requests.is_empty(), "{kind:?} → {server:?}");
             let ended = caller.wait(&json!({ "taskId": task })).await;
             assert!(text(&ended).contains("Ada/Still there?"), "{ended:?}");
-            assert_eq!(caller.asked.len(), 1, "{kind:?} → {server:?}");
+            assert_eq!(caller.input_requests.len(), 1, "{kind:?} → {server:?}");
         }
     }
 }

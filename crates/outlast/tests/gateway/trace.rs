@@ -29,9 +29,11 @@ impl Middleware for LastMeta {
     }
 }
 
-async fn server(heard: LastMeta) -> Arc<McpServer> {
+async fn server(last_meta: LastMeta) -> Arc<McpServer> {
     let tool = Tool::new("quick", "is quick", |_, _| async move { Ok(text("done")) });
-    let server = Server::builder("behind", "1").tool(tool).middleware(heard);
+    let server = Server::builder("behind", "1")
+        .tool(tool)
+        .middleware(last_meta);
     let running = server.build().start().await.unwrap();
     running.mcp().clone()
 }
@@ -45,17 +47,17 @@ async fn trace_context_reaches_servers_of_both_eras_unchanged() {
         "baggage": "userId=alice,serverNode=DF%2028",
     });
     for era in [Era::Legacy, Era::Modern] {
-        let heard = LastMeta::default();
-        let target = Target::in_process(server(heard.clone()).await);
+        let last_meta = LastMeta::default();
+        let target = Target::in_process(server(last_meta.clone()).await);
         let settings = quick().with_era(era);
-        let (_, front) = gateway(Upstream::new("behind", target, settings)).await;
+        let (_, mcp_server) = gateway(Upstream::new("behind", target, settings)).await;
         for kind in KINDS {
-            let mut caller = connect(kind, &front).await;
+            let mut caller = connect(kind, &mcp_server).await;
             let params = json!({ "name": "quick", "arguments": {}, "_meta": trace });
             let begun = caller.begin(params.clone()).await;
             let ended = caller.finish(params, begun).await;
             assert!(matches!(ended, Ending::Result(_)), "{kind:?}: {ended:?}");
-            let meta = std::mem::take(&mut *heard.0.lock().unwrap());
+            let meta = std::mem::take(&mut *last_meta.0.lock().unwrap());
             for (key, value) in trace.as_object().unwrap() {
                 assert_eq!(&meta[key], value, "{kind:?} to {era:?}: {meta}");
             }

@@ -33,20 +33,21 @@ async fn a_refused_answer_after_a_restart_ends_the_task() {
         let mut server = ScriptedHttpServer::listen().await;
         let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
         let url = server.url.clone();
-        let (engine, front) = gateway_on_store(&url, quick(), &store).await;
-        let connecting = tokio::spawn(async move { (connect(Kind::V2, &front).await, front) });
+        let (engine, mcp_server) = gateway_on_store(&url, quick(), &store).await;
+        let connecting =
+            tokio::spawn(async move { (connect(Kind::V2, &mcp_server).await, mcp_server) });
         let (listening, _) = server.welcome(Some("first")).await;
         let stream = listening.stream().await;
-        let (mut caller, front) = connecting.await.unwrap();
+        let (mut caller, mcp_server) = connecting.await.unwrap();
         let begun = asked_input(&mut server, stream, &mut caller).await;
         let task = json!({ "taskId": begun["result"]["taskId"] });
         open_request(&mut caller, &task).await;
         engine.shutdown(Duration::ZERO).await.unwrap();
-        drop((caller, front));
+        drop((caller, mcp_server));
 
         let serving = tokio::spawn(serve(server, session));
-        let (engine, front) = gateway_on_store(&url, quick(), &store).await;
-        let mut caller = connect(Kind::V2, &front).await;
+        let (engine, mcp_server) = gateway_on_store(&url, quick(), &store).await;
+        let mut caller = connect(Kind::V2, &mcp_server).await;
         open_request(&mut caller, &task).await;
         let ended = caller.finish(json!({}), begun);
         let ended = within("the end of the task", ended).await;

@@ -91,8 +91,14 @@ async fn the_axum_example_has_its_own_page_and_authentication() {
         let id = json!({ "taskId": created["result"]["task"]["taskId"] });
         let result = ada.ask("tasks/result", id).await.json().await;
         assert_eq!(result["result"]["content"][0]["text"], "Hello!", "{result}");
-        let front = page(address, "/", "localhost").await;
-        assert!(front.body().await.unwrap().starts_with(b"The MCP endpoint"));
+        let root_page = page(address, "/", "localhost").await;
+        assert!(
+            root_page
+                .body()
+                .await
+                .unwrap()
+                .starts_with(b"The MCP endpoint")
+        );
         let stranger = HttpClient::without_session(address);
         assert_eq!(stranger.ask("initialize", json!({})).await.status, 401);
     })

@@ -7,7 +7,7 @@ use outlast::store::MemoryStore;
 use outlast::task::Policy;
 use outlast::{Server, TaskSupport, Tool, Tools, text};
 use outlast_testkit::eventually;
-use outlast_testkit::{FaultyStore, Strike};
+use outlast_testkit::{FaultyStore, WriteFault};
 use serde_json::{Value, json};
 
 use crate::harness::Harness;
@@ -47,12 +47,12 @@ async fn a_failing_store_is_an_internal_error() {
     let harness = Harness::on(Arc::new(store), Policy::default()).await;
     let mut client = StdioClient::connect(harness.server.clone());
     let task = client.task("gated").await;
-    faults.fail_writes(u64::MAX, Strike::BeforeCommit);
+    faults.fail_writes(u64::MAX, WriteFault::BeforeCommit);
     let rejected = client.call("tasks/cancel", json!({ "taskId": task })).await;
     assert_eq!(rejected["error"]["code"], -32603, "{rejected}");
     let message = rejected["error"]["message"].as_str().unwrap();
     assert!(message.contains("store"), "{message}");
-    faults.fail_writes(0, Strike::BeforeCommit);
+    faults.fail_writes(0, WriteFault::BeforeCommit);
     let cancelled = client.call("tasks/cancel", json!({ "taskId": task })).await;
     assert!(cancelled["result"].is_object(), "{cancelled}");
 }

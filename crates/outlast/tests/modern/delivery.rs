@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use outlast::store::MemoryStore;
 use outlast::task::Policy;
-use outlast_testkit::{FaultyStore, Strike};
+use outlast_testkit::{FaultyStore, WriteFault};
 use serde_json::json;
 
 use crate::harness::{Harness, named};
@@ -192,7 +192,7 @@ async fn an_unavailable_store_does_not_stop_a_call() {
     let faults = store.faults();
     let harness = Harness::on(Arc::new(store), Policy::default()).await;
     let mut client = StdioClient::connect(harness.server.clone());
-    faults.fail_writes(u64::MAX, Strike::BeforeCommit);
+    faults.fail_writes(u64::MAX, WriteFault::BeforeCommit);
     let call = client.send("tools/call", json!({ "name": "gated" })).await;
     tokio::time::sleep(Duration::from_secs(5)).await;
     harness.open_gate();

@@ -13,8 +13,10 @@ use serde_json::{Value, json};
 use crate::schema;
 use crate::stdio_client::{everything, with_meta};
 
-pub(crate) async fn served(front: &Arc<McpServer>) -> HttpServer {
-    serve(front.clone(), HttpOptions::default()).await.unwrap()
+pub(crate) async fn served(mcp_server: &Arc<McpServer>) -> HttpServer {
+    serve(mcp_server.clone(), HttpOptions::default())
+        .await
+        .unwrap()
 }
 
 /// A client.

@@ -39,11 +39,11 @@ impl ClientHandler for Person {
     }
 }
 
-async fn connect(front: Arc<McpServer>) -> RunningService<RoleClient, Person> {
+async fn connect(mcp_server: Arc<McpServer>) -> RunningService<RoleClient, Person> {
     let (ours, theirs) = tokio::io::duplex(1 << 16);
     let (read, write) = tokio::io::split(theirs);
     tokio::spawn(async move {
-        outlast::transport::stdio::serve_on(front, BufReader::new(read), write).await
+        outlast::transport::stdio::serve_on(mcp_server, BufReader::new(read), write).await
     });
     let mode = ClientLifecycleMode::Discover {
         preferred_versions: vec![ProtocolVersion::V_2026_07_28],

@@ -61,8 +61,8 @@ fn fits(shape: &str, part: &Value) {
 
 /// The validator of a shape: of the extension, if the extension defines the shape.
 fn validator(shape: &str) -> Arc<Validator> {
-    type Known = Mutex<HashMap<String, Arc<Validator>>>;
-    static KNOWN: LazyLock<Known> = LazyLock::new(Mutex::default);
+    type ValidatorCache = Mutex<HashMap<String, Arc<Validator>>>;
+    static VALIDATORS: LazyLock<ValidatorCache> = LazyLock::new(Mutex::default);
     static EXTENSION: LazyLock<Value> = LazyLock::new(|| {
         let text = include_str!("../../../outlast-wire/tests/schemas/ext-tasks.json");
         serde_json::from_str(text).unwrap()
@@ -71,7 +71,7 @@ fn validator(shape: &str) -> Arc<Validator> {
         let text = include_str!("../../../outlast-wire/tests/schemas/mcp-2026-07-28.json");
         serde_json::from_str(text).unwrap()
     });
-    let mut known = KNOWN.lock().unwrap();
+    let mut known = VALIDATORS.lock().unwrap();
     let found = known.entry(shape.to_owned()).or_insert_with(|| {
         let tasks = shape.contains("Task");
         let mut schema = if tasks { &*EXTENSION } else { &*CORE }.clone();

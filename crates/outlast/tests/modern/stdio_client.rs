@@ -16,8 +16,8 @@ use crate::schema;
 pub(crate) struct StdioClient(LineClient);
 
 impl StdioClient {
-    pub(crate) fn connect(front: Arc<McpServer>) -> Self {
-        let line = Line::served(|read, write| stdio::serve_on(front, read, write));
+    pub(crate) fn connect(mcp_server: Arc<McpServer>) -> Self {
+        let line = Line::served(|read, write| stdio::serve_on(mcp_server, read, write));
         Self(LineClient::new(line, check))
     }
 

@@ -70,9 +70,9 @@ async fn cancelling_a_task_withdraws_its_input_request() {
     let mut harness = Harness::new().await;
     let mut client = harness.client().await;
     let task = client.task("elicit").await;
-    let asked = client.next_message("elicitation/create").await;
+    let request = client.next_message("elicitation/create").await;
     client.call("tasks/cancel", json!({ "taskId": task })).await;
-    client.name(&asked, "too late").await;
+    client.name(&request, "too late").await;
     harness.wait_for_report("work ended").await;
     assert_eq!(client.status(&task).await, "cancelled");
 }

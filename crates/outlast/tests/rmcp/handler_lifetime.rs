@@ -32,7 +32,7 @@ async fn a_handler_ends_with_its_session_when_nothing_runs() {
 
 #[tokio::test]
 async fn a_repeatable_call_runs_again_after_a_crash_with_a_new_handler() {
-    // Promise 4: `gated` is read-only, `elicit` is not.
+    // P5: `gated` is read-only, `elicit` is not.
     let folder = tempfile::tempdir().unwrap();
     let url = folder.path().join("tasks.db");
     let url = url.to_str().unwrap().parse().unwrap();
@@ -54,7 +54,7 @@ async fn a_repeatable_call_runs_again_after_a_crash_with_a_new_handler() {
     harness.control.gate.add_permits(1);
     let mut client = harness.client().await;
     assert_eq!(text(&client.result(&again).await), "through");
-    let answer = client.result(&lost).await;
-    assert_eq!(answer["error"]["code"], -32603);
-    assert!(text(&answer).contains("outcome is unknown"), "{answer}");
+    let response = client.result(&lost).await;
+    assert_eq!(response["error"]["code"], -32603);
+    assert!(text(&response).contains("outcome is unknown"), "{response}");
 }

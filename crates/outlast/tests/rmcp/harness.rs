@@ -18,7 +18,7 @@ use crate::test_handler::{HandlerControl, Reports};
 /// A running server.
 pub(crate) struct Harness {
     pub(crate) engine: Engine,
-    pub(crate) front: Arc<McpServer>,
+    pub(crate) mcp_server: Arc<McpServer>,
     pub(crate) control: Arc<HandlerControl>,
     pub(crate) reports: Reports,
 }
@@ -63,7 +63,7 @@ impl Harness {
         let running = server.start().await.unwrap();
         Self {
             engine: running.engine().clone(),
-            front: running.mcp().clone(),
+            mcp_server: running.mcp().clone(),
             control,
             reports,
         }
@@ -71,7 +71,7 @@ impl Harness {
 
     /// An initialized client of 2025-11-25 that supports all input requests.
     pub(crate) async fn client(&self) -> Client {
-        let mut client = Client::connect(self.front.clone());
+        let mut client = Client::connect(self.mcp_server.clone());
         let all = json!({ "elicitation": {}, "sampling": {}, "roots": {}, "tasks": {} });
         client.initialize_legacy(all).await;
         client
@@ -89,8 +89,8 @@ impl Harness {
 }
 
 impl Client {
-    pub(crate) fn connect(front: Arc<McpServer>) -> Self {
-        let line = Line::served(|read, write| stdio::serve_on(front, read, write));
+    pub(crate) fn connect(mcp_server: Arc<McpServer>) -> Self {
+        let line = Line::served(|read, write| stdio::serve_on(mcp_server, read, write));
         Self(LineClient::new(line, check))
     }
 
@@ -141,9 +141,9 @@ impl Client {
     }
 
     /// Responds to an elicitation with a name.
-    pub(crate) async fn name(&mut self, asked: &Value, name: &str) {
+    pub(crate) async fn name(&mut self, request: &Value, name: &str) {
         let result = json!({ "action": "accept", "content": { "name": name } });
-        self.respond(&asked["id"], result).await;
+        self.respond(&request["id"], result).await;
     }
 }
 

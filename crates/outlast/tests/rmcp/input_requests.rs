@@ -12,10 +12,10 @@ async fn an_elicitation_belongs_to_the_task_that_sends_it() {
     let harness = Harness::new().await;
     let mut client = harness.client().await;
     let task = client.task("elicit").await;
-    let asked = client.next_message("elicitation/create").await;
-    assert_eq!(asked["params"]["_meta"][RELATED]["taskId"], task.as_str());
+    let request = client.next_message("elicitation/create").await;
+    assert_eq!(request["params"]["_meta"][RELATED]["taskId"], task.as_str());
     assert_eq!(client.status(&task).await, "input_required");
-    client.name(&asked, "Ada").await;
+    client.name(&request, "Ada").await;
     assert_eq!(text(&client.result(&task).await), r#"Some("Ada")"#);
 }
 
@@ -28,10 +28,10 @@ async fn concurrent_calls_get_their_own_input_responses() {
         tasks.push(client.task("elicit").await);
     }
     for _ in &tasks {
-        let asked = client.next_message("elicitation/create").await;
-        let of = asked["params"]["_meta"][RELATED]["taskId"].as_str();
+        let request = client.next_message("elicitation/create").await;
+        let of = request["params"]["_meta"][RELATED]["taskId"].as_str();
         let name = of.unwrap().to_owned();
-        client.name(&asked, &name).await;
+        client.name(&request, &name).await;
     }
     for task in tasks {
         assert_eq!(text(&client.result(&task).await), format!("Some({task:?})"));
@@ -61,9 +61,9 @@ async fn a_call_without_a_task_can_send_input_requests() {
     let harness = Harness::new().await;
     let mut client = harness.client().await;
     let id = client.send("tools/call", json!({ "name": "elicit" })).await;
-    let asked = client.next_message("elicitation/create").await;
-    assert_eq!(asked["params"]["_meta"].get(RELATED), None);
-    client.name(&asked, "Ada").await;
+    let request = client.next_message("elicitation/create").await;
+    assert_eq!(request["params"]["_meta"].get(RELATED), None);
+    client.name(&request, "Ada").await;
     assert_eq!(text(&client.answer_to(id).await), r#"Some("Ada")"#);
 }
 
@@ -72,9 +72,9 @@ async fn an_unmarked_input_request_belongs_to_the_only_call() {
     let mut harness = Harness::new().await;
     let mut client = harness.client().await;
     let task = client.task("elicit apart").await;
-    let asked = client.next_message("elicitation/create").await;
-    assert_eq!(asked["params"]["_meta"][RELATED]["taskId"], task.as_str());
-    client.name(&asked, "Ada").await;
+    let request = client.next_message("elicitation/create").await;
+    assert_eq!(request["params"]["_meta"][RELATED]["taskId"], task.as_str());
+    client.name(&request, "Ada").await;
     assert_eq!(text(&client.result(&task).await), r#"Some("Ada")"#);
 
     let other = client.task("gated").await;
@@ -89,7 +89,7 @@ async fn an_unmarked_input_request_belongs_to_the_only_call() {
 async fn a_client_without_the_capability_gets_no_input_request() {
     // V1-ELIC-2.
     let harness = Harness::new().await;
-    let mut client = Client::connect(harness.front.clone());
+    let mut client = Client::connect(harness.mcp_server.clone());
     client.initialize_legacy(json!({})).await;
     let said = client.tool("elicit").await;
     assert!(said.contains("does not support form elicitation"), "{said}");
@@ -100,8 +100,8 @@ async fn a_prompt_can_send_input_requests() {
     let harness = Harness::new().await;
     let mut client = harness.client().await;
     let id = client.send("prompts/get", json!({ "name": "ask" })).await;
-    let asked = client.next_message("elicitation/create").await;
-    client.name(&asked, "Ada").await;
+    let request = client.next_message("elicitation/create").await;
+    client.name(&request, "Ada").await;
     let answer = client.answer_to(id).await;
     let said = &answer["result"]["messages"][0]["content"]["text"];
     assert_eq!(said, r#"Greet Some("Ada")"#);

@@ -7,7 +7,7 @@ use std::time::Duration;
 use outlast::engine::{Ids, RandomIds};
 use outlast::store::MemoryStore;
 use outlast::{TaskSupport, Tool, Tools, text};
-use outlast_testkit::{FaultyStore, Strike};
+use outlast_testkit::{FaultyStore, WriteFault};
 use serde_json::{Value, json};
 
 use crate::harness::{Client, samples};
@@ -203,7 +203,7 @@ async fn an_unavailable_store_is_an_internal_error() {
     let faults = store.faults();
     let mut client = Client::connect(Arc::new(store), samples()).await;
     client.introduce("2025-11-25", json!({})).await;
-    faults.fail_writes(1, Strike::BeforeCommit);
+    faults.fail_writes(1, WriteFault::BeforeCommit);
     let params = json!({ "name": "slow", "task": {} });
     let rejected = client.call("tools/call", params).await;
     assert_eq!(rejected["error"]["code"], -32603, "{rejected}");

@@ -220,10 +220,10 @@ proptest! {
         let deadline = fixtures::CREATED.plus(5);
         let mut task = fixtures::task(1);
         let intent = Arc::new(task.clone()).apply(Command::RequestCancel { deadline }, fixtures::CREATED);
-        let Next::Stored(asked, _) = intent.expect("an open task can be cancelled").next else {
+        let Next::Stored(cancelling, _) = intent.expect("an open task can be cancelled").next else {
             unreachable!()
         };
-        task = Arc::unwrap_or_clone(asked);
+        task = Arc::unwrap_or_clone(cancelling);
         let racers = |n: usize| match n {
             0..3 => (fixtures::end(&fixtures::task(1), outcomes[n].clone()), outcomes[n].ending()),
             3 => (Command::CancelNow, Ending::Cancelled),

@@ -21,13 +21,13 @@ use Expected::{Ends, No, Waits, Works};
 
 #[test]
 fn a_working_task() {
-    let no_question = || No(Refused::NotOutstanding);
+    let no_such_request = || No(Refused::NotOutstanding);
     let rows = [
         (ask("new"), Waits),
-        (withdraw("new"), no_question()),
-        (fixtures::provide_input("new"), no_question()),
-        (Command::ProvideInput([].into()), no_question()),
-        (confirm("new"), no_question()),
+        (withdraw("new"), no_such_request()),
+        (fixtures::provide_input("new"), no_such_request()),
+        (Command::ProvideInput([].into()), no_such_request()),
+        (confirm("new"), no_such_request()),
         (status("drawing"), Works),
         (attach(), Works),
         (Command::CancelNow, Ends(Ending::Cancelled)),

@@ -107,11 +107,11 @@ proptest! {
 
     // V2-CANCEL-4, V2-CANCEL-5: the work decides until the deadline, then the task is cancelled.
     #[test]
-    fn a_cancel_intent_ends_at_its_deadline(lifetime in lifetime(), patience in 1u64..30_000) {
+    fn a_cancel_intent_ends_at_its_deadline(lifetime in lifetime(), timeout_ms in 1u64..30_000) {
         let lifetime = Lifetime { run_limit_ms: None, ..lifetime };
-        let deadline = CREATED.plus(patience);
+        let deadline = CREATED.plus(timeout_ms);
         let task = after(&fixtures::task_with_lifetime(1, lifetime), Command::RequestCancel { deadline }, 0);
-        let just_before = Arc::new(task.clone()).apply(Command::Due, CREATED.plus(patience - 1));
+        let just_before = Arc::new(task.clone()).apply(Command::Due, CREATED.plus(timeout_ms - 1));
         if let Ok(step) = just_before && let Next::Stored(next, _) = step.next {
             prop_assert_eq!(next.state.ending(), None);
         }

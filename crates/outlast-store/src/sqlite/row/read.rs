@@ -123,7 +123,7 @@ pub(in crate::sqlite) fn task(row: &Row<'_>) -> Result<Task, RowError> {
             created,
             state.ending().map(|_| updated),
         )?,
-        input: InputHistory::new(details.asked, details.answers),
+        input: InputHistory::new(details.keys, details.responses),
         state,
     };
     Task::restore(fields).map_err(|error| cells.invalid_value(error.what))

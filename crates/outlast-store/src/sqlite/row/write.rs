@@ -13,7 +13,7 @@ use crate::encoding::{details, text};
 pub(super) struct BoundStatement<'c> {
     statement: Statement<'c>,
     /// The columns that are not null. Most nullable columns are null most of the time.
-    held: u32,
+    not_null: u32,
     numbers: [Option<i64>; COLUMNS],
     texts: [Option<String>; COLUMNS],
 }
@@ -22,7 +22,7 @@ impl<'c> BoundStatement<'c> {
     pub(super) fn new(statement: Statement<'c>) -> Self {
         Self {
             statement,
-            held: 0,
+            not_null: 0,
             numbers: [None; COLUMNS],
             texts: [const { None }; COLUMNS],
         }
@@ -44,15 +44,15 @@ impl<'c> BoundStatement<'c> {
         Ok(())
     }
 
-    /// The same for text, which is short.
+    /// For short texts that many tasks share. Such a column must not be bound in another way.
     fn bind_text(&mut self, column: Column, text: &str) -> Result<()> {
         let bound = column as usize;
         if self.texts[bound].as_deref() != Some(text) {
-            let mut memory = self.texts[bound].take().unwrap_or_default();
+            let mut buffer = self.texts[bound].take().unwrap_or_default();
             self.bind(column, text)?;
-            memory.clear();
-            memory.push_str(text);
-            self.texts[bound] = Some(memory);
+            buffer.clear();
+            buffer.push_str(text);
+            self.texts[bound] = Some(buffer);
         }
         Ok(())
     }
@@ -60,7 +60,7 @@ impl<'c> BoundStatement<'c> {
     fn bind_text_or_null(&mut self, column: Column, text: Option<&str>) -> Result<()> {
         match text {
             Some(text) => {
-                self.held |= bit(column);
+                self.not_null |= bit(column);
                 self.bind_text(column, text)
             }
             None => {
@@ -74,13 +74,13 @@ impl<'c> BoundStatement<'c> {
     pub(super) fn bind_or_null(&mut self, column: Column, value: Option<impl ToSql>) -> Result<()> {
         match value {
             Some(value) => {
-                self.held |= bit(column);
+                self.not_null |= bit(column);
                 self.bind(column, value)
             }
-            None if self.held & bit(column) == 0 => Ok(()),
+            None if self.not_null & bit(column) == 0 => Ok(()),
             None => {
                 self.bind(column, Null)?;
-                self.held &= !bit(column);
+                self.not_null &= !bit(column);
                 Ok(())
             }
         }

@@ -164,7 +164,7 @@ impl CommitError {
             | FileFault::Full(_)
             | FileFault::Busy(_)
             | FileFault::Damaged(_)
-            | FileFault::Moved(_) => Self::Batch(fault),
+            | FileFault::Replaced(_) => Self::Batch(fault),
         }
     }
 }

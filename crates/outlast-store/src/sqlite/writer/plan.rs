@@ -35,7 +35,7 @@ pub(super) enum PlannedResult {
     Existing(TaskId),
     /// The task is changed.
     Replace(usize),
-    /// Of the first `seen` tasks, these are removed.
+    /// The operation examines its first `seen` tasks and removes these of them.
     Remove {
         seen: usize,
         gone: Vec<(TaskId, Revision)>,

@@ -99,7 +99,7 @@ impl TaskInputs {
         let state = if ignored {
             InputState::Ignored
         } else {
-            let (dispatcher, task, asked) = (
+            let (dispatcher, task, request) = (
                 self.dispatcher.clone(),
                 self.task.clone(),
                 input_request.clone(),
@@ -107,7 +107,7 @@ impl TaskInputs {
             let key = key.clone();
             InputState::Pending(
                 self.dispatched
-                    .spawn(async move { (key, dispatcher.dispatch(asked, Some(task)).await) }),
+                    .spawn(async move { (key, dispatcher.dispatch(request, Some(task)).await) }),
             )
         };
         self.inputs.insert(

@@ -299,7 +299,7 @@ impl State {
     fn returns(&self, open: &Outstanding) -> bool {
         let before_work = |timing| timing == InputTiming::BeforeWork;
         let mut open = open.iter();
-        !self.plan.takes_handle || open.all(|(_, question)| before_work(question.timing))
+        !self.plan.takes_handle || open.all(|(_, request)| before_work(request.timing))
     }
 
     /// Promotes the call now, if its caller would get a handle later.
@@ -387,9 +387,9 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn input_requests_are_due_before_anything_else() {
         let open = |timing| {
-            let mut question = InputRequest::new(InputKind::ElicitForm, None);
-            question.timing = timing;
-            Outstanding::new(vec![(InputKey::new("k"), question)]).unwrap()
+            let mut request = InputRequest::new(InputKind::ElicitForm, None);
+            request.timing = timing;
+            Outstanding::new(vec![(InputKey::new("k"), request)]).unwrap()
         };
         let plan = DeliveryPlan::handle_after(SECOND, InputDelivery::Returned);
         let mut state = State::new(plan, false);

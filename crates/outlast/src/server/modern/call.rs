@@ -339,7 +339,7 @@ impl RequestedCall {
         }
         let first: BTreeSet<_> = open
             .iter()
-            .filter(|(_, question)| question.timing == InputTiming::BeforeWork)
+            .filter(|(_, request)| request.timing == InputTiming::BeforeWork)
             .map(|(key, _)| key.as_str())
             .collect();
         let responses = std::mem::take(&mut self.early_responses);

@@ -12,37 +12,34 @@ use crate::input_check;
 /// malformed response rejects all of them.
 pub(super) fn matching(
     open: Option<&Outstanding>,
-    answers: Vec<v2::InputResponseEntry>,
+    responses: Vec<v2::InputResponseEntry>,
 ) -> Result<BTreeMap<InputKey, InputResponse>, ErrorObject> {
     let mut matching = BTreeMap::new();
-    for answer in answers {
-        let key = InputKey::new(answer.key);
-        let Some(question) = open.and_then(|open| open.get(&key)) else {
+    for response in responses {
+        let key = InputKey::new(response.key);
+        let Some(request) = open.and_then(|open| open.get(&key)) else {
             continue;
         };
         let checked = input_check::check(
-            question.kind,
-            question.params.as_ref(),
-            answer.result.borrow(),
+            request.kind,
+            request.params.as_ref(),
+            response.result.borrow(),
         );
         if let Err(why) = checked {
-            let method = question.kind.method();
+            let method = request.kind.method();
             let why = format!(
                 "the input response `{}` is not a valid response to {method}: {why}",
                 key.as_str()
             );
             return Err(codes::invalid_params(why));
         }
-        let is_sample = matches!(
-            question.kind,
-            InputKind::Sample | InputKind::SampleWithTools
-        );
-        let answer = if is_sample && input_check::is_declined_sample(answer.result.borrow()) {
+        let is_sample = matches!(request.kind, InputKind::Sample | InputKind::SampleWithTools);
+        let response = if is_sample && input_check::is_declined_sample(response.result.borrow()) {
             InputResponse::Error(input_check::sampling_declined().to_raw())
         } else {
-            InputResponse::Result(answer.result)
+            InputResponse::Result(response.result)
         };
-        matching.insert(key, answer);
+        matching.insert(key, response);
     }
     Ok(matching)
 }

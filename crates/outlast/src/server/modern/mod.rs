@@ -84,8 +84,8 @@ impl Default for ModernState {
 
 impl McpServer {
     /// Whether a request of this method may take long and send messages before its reply.
-    pub(crate) fn may_stream(&self, asked: &str) -> bool {
-        match asked {
+    pub(crate) fn may_stream(&self, method: &str) -> bool {
+        match method {
             tool::CALL | method::LISTEN => true,
             tool::LIST | method::DISCOVER | method::GET | method::UPDATE | method::CANCEL => false,
             removed if REMOVED_METHODS.contains(&removed) => false,

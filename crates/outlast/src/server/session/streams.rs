@@ -40,7 +40,8 @@ pub(crate) struct StreamReader {
 
 #[derive(Debug, Default)]
 struct Streams {
-    next: u64,
+    /// The id of the newest stream.
+    newest: u64,
     streams: BTreeMap<StreamId, Stream>,
     /// How many bytes are retained on all streams.
     bytes: usize,
@@ -49,7 +50,8 @@ struct Streams {
 #[derive(Debug)]
 struct Stream {
     kind: StreamKind,
-    next: u64,
+    /// The position of the next event.
+    next_position: u64,
     replay: VecDeque<StreamEvent>,
     bytes: usize,
     sender: Option<mpsc::Sender<StreamEvent>>,
@@ -71,8 +73,8 @@ impl SessionStreams {
     /// Opens a stream with a reader.
     pub(crate) fn open(&self, kind: StreamKind) -> StreamReader {
         let mut streams = self.lock();
-        streams.next += 1;
-        let id = StreamId(streams.next);
+        streams.newest += 1;
+        let id = StreamId(streams.newest);
         let (sender, receiver) = mpsc::channel(if kind == StreamKind::Stdio {
             MAX_UNREAD_STDIO_EVENTS
         } else {
@@ -80,7 +82,7 @@ impl SessionStreams {
         });
         let stream = Stream {
             kind,
-            next: 1,
+            next_position: 1,
             replay: VecDeque::new(),
             bytes: 0,
             sender: Some(sender),
@@ -185,11 +187,11 @@ impl SessionStreams {
         };
         let last = last && stream.kind != StreamKind::Stdio;
         let event = StreamEvent {
-            position: (id, stream.next),
+            position: (id, stream.next_position),
             line,
             last,
         };
-        stream.next += 1;
+        stream.next_position += 1;
         stream.ended |= last;
         // A reader that is too slow is disconnected. The client may resume the stream.
         let delivered = stream
@@ -263,7 +265,7 @@ impl Stream {
     fn first_replayable(&self) -> u64 {
         self.replay
             .front()
-            .map_or(self.next, |event| event.position.1)
+            .map_or(self.next_position, |event| event.position.1)
     }
 
     fn retain(&mut self, event: StreamEvent) {

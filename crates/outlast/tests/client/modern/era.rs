@@ -21,9 +21,9 @@ fn auto() -> ClientOptions {
 async fn a_server_with_server_discover_is_modern() {
     // V2-ERA-1, V2-ERA-2, V2-META-1, V2-META-2, V2-CAP-2, BD-21.
     let (client, mut server) = connected(auto()).await;
-    let asked = &server.log()[0].1;
-    assert_eq!(asked["method"], "server/discover");
-    let said = &asked["params"]["_meta"];
+    let request = &server.log()[0].1;
+    assert_eq!(request["method"], "server/discover");
+    let said = &request["params"]["_meta"];
     assert_eq!(said[VERSION], "2026-07-28");
     assert_eq!(said[CAPABILITIES], json!({}));
     assert_eq!(said[INFO]["name"], "outlast");
@@ -42,8 +42,8 @@ async fn any_other_response_means_a_legacy_server() {
         let (target, mut servers) = target();
         let connecting = tokio::spawn(Client::connect(target, auto()));
         let mut server = servers.next().await;
-        let asked = server.asked("server/discover").await;
-        server.refuse(&asked, code, "what?").await;
+        let request = server.expect_request("server/discover").await;
+        server.refuse(&request, code, "what?").await;
         server.welcome("2025-11-25", harness::capabilities()).await;
         let client = connecting.await.unwrap().unwrap();
         let met = client.server().await.unwrap();
@@ -54,8 +54,8 @@ async fn any_other_response_means_a_legacy_server() {
     let (target, mut servers) = target();
     let connecting = tokio::spawn(Client::connect(target, auto()));
     let mut server = servers.next().await;
-    let asked = server.asked("server/discover").await;
-    server.reply(&asked, json!({})).await;
+    let request = server.expect_request("server/discover").await;
+    server.reply(&request, json!({})).await;
     server.welcome("2025-11-25", json!({})).await;
     connecting.await.unwrap().unwrap();
 }
@@ -73,8 +73,8 @@ async fn a_silent_server_gets_initialize_after_the_probe_timeout() {
     let client = connecting.await.unwrap().unwrap();
     assert!(!client.server().await.unwrap().is_modern());
     // A late response changes nothing.
-    let asked = server.asked("server/discover").await;
-    server.reply(&asked, discovered(json!({}))).await;
+    let request = server.expect_request("server/discover").await;
+    server.reply(&request, discovered(json!({}))).await;
     use crate::harness::Synchronize;
     client.synchronize(&mut server).await;
 }
@@ -84,9 +84,9 @@ async fn a_slow_start_does_not_change_the_era() {
     let (target, mut servers) = target();
     let connecting = tokio::spawn(Client::connect(target, auto()));
     let mut server = servers.next().await;
-    let hello = server.asked("initialize").await;
-    let asked = server.asked("server/discover").await;
-    server.reply(&asked, discovered(capabilities())).await;
+    let hello = server.expect_request("initialize").await;
+    let request = server.expect_request("server/discover").await;
+    server.reply(&request, discovered(capabilities())).await;
     server.refuse(&hello, -32601, "no such method").await;
     let client = connecting.await.unwrap().unwrap();
     assert!(client.server().await.unwrap().is_modern());
@@ -116,8 +116,8 @@ async fn another_version_is_negotiated_or_reported() {
             let (target, mut servers) = target();
             let connecting = tokio::spawn(Client::connect(target, auto()));
             let mut server = servers.next().await;
-            let asked = server.asked("server/discover").await;
-            let id = &asked["id"];
+            let request = server.expect_request("server/discover").await;
+            let id = &request["id"];
             let answer = if in_error {
                 let data = json!({ "supported": versions, "requested": "2026-07-28" });
                 let error = json!({ "code": -32022, "message": "no", "data": data });
@@ -155,18 +155,17 @@ async fn a_version_that_is_rejected_but_supported_is_tried_again() {
     let mut server = servers.next().await;
     let data = json!({ "supported": ["2026-07-28"], "requested": "2026-07-28" });
     let error = json!({ "code": -32022, "message": "no", "data": data });
-    let refuse =
-        |asked: &serde_json::Value| json!({ "jsonrpc": "2.0", "id": asked["id"], "error": error });
-    let asked = server.asked("server/discover").await;
-    server.write(refuse(&asked)).await;
-    let again = server.asked("server/discover").await;
-    assert_ne!(again["id"], asked["id"]);
+    let refuse = |request: &serde_json::Value| json!({ "jsonrpc": "2.0", "id": request["id"], "error": error });
+    let request = server.expect_request("server/discover").await;
+    server.write(refuse(&request)).await;
+    let again = server.expect_request("server/discover").await;
+    assert_ne!(again["id"], request["id"]);
     server.reply(&again, discovered(capabilities())).await;
     let client = connecting.await.unwrap().unwrap();
     let asking = tokio::spawn(async move { client.request("prompts/list", None).await });
-    let asked = server.asked("prompts/list").await;
-    server.write(refuse(&asked)).await;
-    let again = server.asked("prompts/list").await;
+    let request = server.expect_request("prompts/list").await;
+    server.write(refuse(&request)).await;
+    let again = server.expect_request("prompts/list").await;
     server.reply(&again, json!({})).await;
     asking.await.unwrap().unwrap();
 }
@@ -214,8 +213,8 @@ async fn the_era_is_cached_until_it_proves_wrong() {
     let (target, mut servers) = target();
     let connecting = tokio::spawn(Client::connect(target.clone(), auto()));
     let mut server = servers.next().await;
-    let asked = server.asked("server/discover").await;
-    server.refuse(&asked, -32601, "what?").await;
+    let request = server.expect_request("server/discover").await;
+    server.refuse(&request, -32601, "what?").await;
     server.welcome("2025-11-25", json!({})).await;
     connecting.await.unwrap().unwrap();
     let connecting = tokio::spawn(Client::connect(target.clone(), auto()));
@@ -224,8 +223,8 @@ async fn the_era_is_cached_until_it_proves_wrong() {
     assert_eq!(first["method"], "initialize");
     // The server has been replaced.
     server.refuse(&first, -32601, "what?").await;
-    let asked = server.asked("server/discover").await;
-    server.reply(&asked, discovered(capabilities())).await;
+    let request = server.expect_request("server/discover").await;
+    server.reply(&request, discovered(capabilities())).await;
     let client = connecting.await.unwrap().unwrap();
     assert!(client.server().await.unwrap().is_modern());
     let _connecting = tokio::spawn(Client::connect(target, auto()));
@@ -241,12 +240,12 @@ async fn a_client_of_one_era_uses_no_other() {
         let options = auto().with_era(Era::Modern);
         let connecting = tokio::spawn(Client::connect(target, options));
         let mut server = servers.next().await;
-        let asked = server.next_request().await;
-        assert_eq!(asked["method"], "server/discover");
+        let request = server.next_request().await;
+        assert_eq!(request["method"], "server/discover");
         if lenient {
-            server.reply(&asked, json!({})).await;
+            server.reply(&request, json!({})).await;
         } else {
-            server.refuse(&asked, -32601, "what?").await;
+            server.refuse(&request, -32601, "what?").await;
         }
         let failed = connecting.await.unwrap().err().unwrap();
         assert!(
@@ -303,8 +302,8 @@ async fn an_http_error_without_a_modern_body_means_a_legacy_server() {
         let mut wire = ScriptedHttpServer::listen().await;
         let target = Target::http(HttpClientOptions::new(&wire.url));
         let connecting = tokio::spawn(Client::connect(target, auto()));
-        let asked = wire.next("POST", "server/discover").await;
-        asked.raw(&answer).await;
+        let request = wire.next("POST", "server/discover").await;
+        request.raw(&answer).await;
         let (_listening, _) = wire.welcome(None).await;
         let client = connecting.await.unwrap().unwrap();
         assert!(!client.server().await.unwrap().is_modern(), "{answer}");
@@ -313,8 +312,8 @@ async fn an_http_error_without_a_modern_body_means_a_legacy_server() {
         let mut wire = ScriptedHttpServer::listen().await;
         let target = Target::http(HttpClientOptions::new(&wire.url));
         let connecting = tokio::spawn(Client::connect(target, auto()));
-        let asked = wire.next("POST", "server/discover").await;
-        asked.raw(&plain(status)).await;
+        let request = wire.next("POST", "server/discover").await;
+        request.raw(&plain(status)).await;
         let failed = connecting.await.unwrap().err().unwrap();
         assert!(
             matches!(&failed, client::Error::Transport(TransportError::Refused { status: said, .. }) if *said == status),
@@ -325,20 +324,20 @@ async fn an_http_error_without_a_modern_body_means_a_legacy_server() {
     let mut wire = ScriptedHttpServer::listen().await;
     let target = Target::http(HttpClientOptions::new(&wire.url));
     let connecting = tokio::spawn(Client::connect(target, auto()));
-    let asked = wire.next("POST", "server/discover").await;
+    let request = wire.next("POST", "server/discover").await;
     let error = json!({ "code": -32000, "message": "overloaded" });
-    let body = json!({ "jsonrpc": "2.0", "id": asked.body["id"], "error": error });
-    asked.json(503, "", &body.to_string()).await;
+    let body = json!({ "jsonrpc": "2.0", "id": request.body["id"], "error": error });
+    request.json(503, "", &body.to_string()).await;
     let failed = connecting.await.unwrap().err().unwrap();
     assert_eq!(failed.code(), Some(-32000), "{failed:?}");
     // After a modern error no other era is tried.
     let mut wire = ScriptedHttpServer::listen().await;
     let target = Target::http(HttpClientOptions::new(&wire.url));
     let connecting = tokio::spawn(Client::connect(target, auto()));
-    let asked = wire.next("POST", "server/discover").await;
+    let request = wire.next("POST", "server/discover").await;
     let error = json!({ "code": -32020, "message": "header" });
-    let error = json!({ "jsonrpc": "2.0", "id": asked.body["id"], "error": error });
-    asked.json(400, "", &error.to_string()).await;
+    let error = json!({ "jsonrpc": "2.0", "id": request.body["id"], "error": error });
+    request.json(400, "", &error.to_string()).await;
     let failed = connecting.await.unwrap().err().unwrap();
     assert_eq!(failed.code(), Some(-32020));
 }

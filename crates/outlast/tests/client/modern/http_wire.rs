@@ -15,8 +15,8 @@ async fn connected() -> (Client, ScriptedHttpServer) {
     let mut wire = ScriptedHttpServer::listen().await;
     let target = Target::http(HttpClientOptions::new(&wire.url));
     let connecting = tokio::spawn(Client::connect(target, ClientOptions::default()));
-    let asked = wire.next("POST", "server/discover").await;
-    asked.reply(discovered(capabilities())).await;
+    let request = wire.next("POST", "server/discover").await;
+    request.reply(discovered(capabilities())).await;
     (connecting.await.unwrap().unwrap(), wire)
 }
 
@@ -42,19 +42,19 @@ async fn headers_repeat_the_body() {
     let (client, mut wire) = connected().await;
     let call = calling(&client, "größe", json!({}));
     list(&mut wire, &[]).await;
-    let asked = wire.next("POST", "tools/call").await;
-    assert_eq!(asked.header("mcp-protocol-version"), "2026-07-28");
-    assert_eq!(asked.body["params"]["_meta"][VERSION], "2026-07-28");
-    assert_eq!(asked.header("mcp-method"), "tools/call");
-    assert_eq!(asked.header("mcp-name"), "=?base64?Z3LDtsOfZQ==?=");
+    let request = wire.next("POST", "tools/call").await;
+    assert_eq!(request.header("mcp-protocol-version"), "2026-07-28");
+    assert_eq!(request.body["params"]["_meta"][VERSION], "2026-07-28");
+    assert_eq!(request.header("mcp-method"), "tools/call");
+    assert_eq!(request.header("mcp-name"), "=?base64?Z3LDtsOfZQ==?=");
     assert_eq!(
-        asked.header("accept"),
+        request.header("accept"),
         "application/json, text/event-stream"
     );
-    assert!(!asked.headers.contains_key("mcp-session-id"));
+    assert!(!request.headers.contains_key("mcp-session-id"));
     let mut seed = created("working", 100);
     seed["taskId"] = json!(" odd");
-    asked.reply(seed).await;
+    request.reply(seed).await;
     let call = call.await.unwrap();
     let look = wire.next("POST", "tasks/get").await;
     assert_eq!(look.header("mcp-method"), "tasks/get");
@@ -73,10 +73,10 @@ async fn headers_repeat_the_body() {
             let client = client.clone();
             async move { client.request(method, Some(&raw(params))).await }
         });
-        let asked = wire.next("POST", method).await;
-        assert_eq!(asked.header("mcp-method"), method);
-        assert_eq!(asked.header("mcp-name"), name);
-        asked.reply(json!({})).await;
+        let request = wire.next("POST", method).await;
+        assert_eq!(request.header("mcp-method"), method);
+        assert_eq!(request.header("mcp-name"), name);
+        request.reply(json!({})).await;
         asking.await.unwrap().unwrap();
     }
     client.close().await;
@@ -97,13 +97,13 @@ async fn annotated_arguments_are_sent_as_headers() {
     let arguments = json!({ "region": "öst", "count": -7, "dry": true, "none": null, "rest": "r" });
     let call = calling(&client, "good", arguments);
     list(&mut wire, &[("good", marked), ("bad", bad)]).await;
-    let asked = wire.next("POST", "tools/call").await;
-    assert_eq!(asked.header("mcp-param-region"), "=?base64?w7ZzdA==?=");
-    assert_eq!(asked.header("mcp-param-count"), "-7");
-    assert_eq!(asked.header("mcp-param-dry"), "true");
-    assert!(!asked.headers.contains_key("mcp-param-none"));
-    assert!(!asked.headers.contains_key("mcp-param-rest"));
-    asked.reply(text("done")).await;
+    let request = wire.next("POST", "tools/call").await;
+    assert_eq!(request.header("mcp-param-region"), "=?base64?w7ZzdA==?=");
+    assert_eq!(request.header("mcp-param-count"), "-7");
+    assert_eq!(request.header("mcp-param-dry"), "true");
+    assert!(!request.headers.contains_key("mcp-param-none"));
+    assert!(!request.headers.contains_key("mcp-param-rest"));
+    request.reply(text("done")).await;
     call.await.unwrap().outcome().await.unwrap();
     // A tool with invalid annotations is not listed; the others are.
     let tools = client.tools().await.unwrap();
@@ -121,16 +121,16 @@ async fn headers_follow_a_changed_list() {
         &[("x", json!({ "region": { "type": "string" } }))],
     )
     .await;
-    let asked = wire.next("POST", "tools/call").await;
-    assert!(!asked.headers.contains_key("mcp-param-region"));
+    let request = wire.next("POST", "tools/call").await;
+    assert!(!request.headers.contains_key("mcp-param-region"));
     let error = json!({ "code": -32020, "message": "header is missing" });
-    let error = json!({ "jsonrpc": "2.0", "id": asked.body["id"], "error": error });
-    asked.json(400, "", &error.to_string()).await;
+    let error = json!({ "jsonrpc": "2.0", "id": request.body["id"], "error": error });
+    request.json(400, "", &error.to_string()).await;
     let marked = json!({ "region": { "type": "string", "x-mcp-header": "Region" } });
     list(&mut wire, &[("x", marked)]).await;
-    let asked = wire.next("POST", "tools/call").await;
-    assert_eq!(asked.header("mcp-param-region"), "west");
-    asked.reply(text("done")).await;
+    let request = wire.next("POST", "tools/call").await;
+    assert_eq!(request.header("mcp-param-region"), "west");
+    request.reply(text("done")).await;
     assert_eq!(said(&call.await.unwrap().outcome().await.unwrap()), "done");
 }
 
@@ -145,9 +145,9 @@ async fn an_external_schema_reference_is_not_followed() {
     let there = json!({ "there": { "$ref": wire.url }, "deep": deep });
     let call = calling(&client, "x", json!({ "there": 1 }));
     list(&mut wire, &[("x", there)]).await;
-    let asked = wire.any().await;
-    assert_eq!(asked.body["method"], "tools/call");
-    asked.reply(text("done")).await;
+    let request = wire.any().await;
+    assert_eq!(request.body["method"], "tools/call");
+    request.reply(text("done")).await;
     assert_eq!(said(&call.await.unwrap().outcome().await.unwrap()), "done");
 }
 
@@ -157,10 +157,10 @@ async fn a_stream_has_notifications_and_the_response_and_closing_cancels() {
     let (client, mut wire) = connected().await;
     let call = calling(&client, "x", json!({}));
     list(&mut wire, &[]).await;
-    let asked = wire.next("POST", "tools/call").await;
-    let token = asked.body["params"]["_meta"]["progressToken"].clone();
-    let answer = asked.answer(text("done"));
-    let mut stream = asked.stream().await;
+    let request = wire.next("POST", "tools/call").await;
+    let token = request.body["params"]["_meta"]["progressToken"].clone();
+    let answer = request.answer(text("done"));
+    let mut stream = request.stream().await;
     let call = call.await.unwrap();
     let mut updates = call.updates();
     let params = json!({ "progressToken": token, "progress": 1 });
@@ -175,8 +175,8 @@ async fn a_stream_has_notifications_and_the_response_and_closing_cancels() {
     for preference in [TaskPreference::Forbid, TaskPreference::Prefer] {
         let call = client.call_tool("x", ()).task(preference);
         let call = tokio::spawn(async move { call.await.unwrap() });
-        let asked = wire.next("POST", "tools/call").await;
-        let mut stream = asked.stream().await;
+        let request = wire.next("POST", "tools/call").await;
+        let mut stream = request.stream().await;
         let call = call.await.unwrap();
         assert_eq!(call.cancel().await, Ok(()));
         assert_eq!(call.outcome().await, Ok(Outcome::Cancelled));
@@ -203,8 +203,8 @@ async fn a_broken_stream_loses_a_call_and_no_poll() {
     let (client, mut wire) = connected().await;
     let call = calling(&client, "x", json!({}));
     list(&mut wire, &[]).await;
-    let asked = wire.next("POST", "tools/call").await;
-    let mut stream = asked.stream().await;
+    let request = wire.next("POST", "tools/call").await;
+    let mut stream = request.stream().await;
     stream.send("id: 7\ndata:\n\n").await;
     drop(stream);
     let settled = call.await.unwrap().outcome().await;
@@ -217,9 +217,9 @@ async fn a_broken_stream_loses_a_call_and_no_poll() {
     );
     let call = calling(&client, "x", json!({}));
     // The stream was not resumed, and the call not repeated.
-    let asked = wire.any().await;
-    assert_eq!(asked.body["method"], "tools/call");
-    asked.reply(created("working", 100)).await;
+    let request = wire.any().await;
+    assert_eq!(request.body["method"], "tools/call");
+    request.reply(created("working", 100)).await;
     let call = call.await.unwrap();
     let look = wire.next("POST", "tasks/get").await;
     let first = look.body["id"].clone();
@@ -238,8 +238,8 @@ async fn retry_after_delays_requests() {
     let (client, mut wire) = connected().await;
     let call = calling(&client, "x", json!({}));
     list(&mut wire, &[]).await;
-    let asked = wire.next("POST", "tools/call").await;
-    asked.reply(created("working", 100)).await;
+    let request = wire.next("POST", "tools/call").await;
+    request.reply(created("working", 100)).await;
     let call = call.await.unwrap();
     wire.next("POST", "tasks/get").await.plain(429).await;
     let look = wire.next("POST", "tasks/get").await;

@@ -9,10 +9,10 @@ use serde_json::{Value, json};
 use super::{connected, created, filled_in, form, rejects_subscriptions, shown};
 use crate::harness::{raw, said, text, with_inbox};
 
-fn asks(questions: Value, state: Option<&str>) -> Value {
+fn asks(input_requests: Value, state: Option<&str>) -> Value {
     let mut result = json!({ "resultType": "input_required" });
-    if questions.is_object() {
-        result["inputRequests"] = questions;
+    if input_requests.is_object() {
+        result["inputRequests"] = input_requests;
     }
     if let Some(state) = state {
         result["requestState"] = json!(state);
@@ -28,10 +28,12 @@ async fn a_call_is_repeated_with_responses_and_unchanged_state() {
     let arguments = json!({ "n": 1 });
     let call = client.call_tool("ask", Some(raw(arguments.clone())));
     let call = call.task(TaskPreference::Forbid).await.unwrap();
-    let first = server.asked("tools/call").await;
+    let first = server.expect_request("tools/call").await;
     let state = "sealed \u{1}\"ü ==";
-    let questions = json!({ "a": form("A?"), "b": form("B?") });
-    server.reply(&first, asks(questions, Some(state))).await;
+    let input_requests = json!({ "a": form("A?"), "b": form("B?") });
+    server
+        .reply(&first, asks(input_requests, Some(state)))
+        .await;
     while inbox.items().len() < 2 {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
@@ -39,7 +41,7 @@ async fn a_call_is_repeated_with_responses_and_unchanged_state() {
         assert_eq!(item.request.task, None);
         inbox.respond(item.id, raw(filled_in("x"))).unwrap();
     }
-    let mut second = server.asked("tools/call").await;
+    let mut second = server.expect_request("tools/call").await;
     assert_ne!(second["id"], first["id"]);
     assert_eq!(second["params"]["requestState"], state);
     assert_eq!(
@@ -53,7 +55,7 @@ async fn a_call_is_repeated_with_responses_and_unchanged_state() {
     assert_eq!(second["params"], first["params"]);
     // State and responses of a retry are not in any other call, nor in the next retry.
     let other = client.call_tool("ask", ()).await.unwrap();
-    let parallel = server.asked("tools/call").await;
+    let parallel = server.expect_request("tools/call").await;
     assert!(parallel["params"].get("requestState").is_none());
     assert!(parallel["params"].get("inputResponses").is_none());
     drop(other);
@@ -62,7 +64,7 @@ async fn a_call_is_repeated_with_responses_and_unchanged_state() {
         .await;
     let item = inbox.first().await;
     inbox.respond(item.id, raw(filled_in("y"))).unwrap();
-    let third = server.asked("tools/call").await;
+    let third = server.expect_request("tools/call").await;
     assert!(third["params"].get("requestState").is_none());
     assert_eq!(
         third["params"]["inputResponses"],
@@ -78,16 +80,16 @@ async fn a_call_can_become_a_task_after_input_rounds() {
     let (inbox, options) = with_inbox();
     let (client, mut server) = connected(options).await;
     let call = client.call_tool("ask", ()).await.unwrap();
-    let first = server.asked("tools/call").await;
+    let first = server.expect_request("tools/call").await;
     server
         .reply(&first, asks(json!({ "k": form("A?") }), Some("s")))
         .await;
     let item = inbox.first().await;
     inbox.respond(item.id, raw(filled_in("x"))).unwrap();
-    let second = server.asked("tools/call").await;
+    let second = server.expect_request("tools/call").await;
     server.reply(&second, created("working", 100)).await;
     rejects_subscriptions(&mut server).await;
-    let look = server.asked("tasks/get").await;
+    let look = server.expect_request("tasks/get").await;
     // The same key in the task is another input request.
     let brings = json!({ "inputRequests": { "k": form("B?") } });
     server
@@ -96,11 +98,11 @@ async fn a_call_can_become_a_task_after_input_rounds() {
     let item = inbox.first().await;
     assert_eq!(item.request.task.as_deref(), Some("t1"));
     inbox.respond(item.id, raw(filled_in("y"))).unwrap();
-    let update = server.asked("tasks/update").await;
+    let update = server.expect_request("tasks/update").await;
     server
         .reply(&update, json!({ "resultType": "complete" }))
         .await;
-    let look = server.asked("tasks/get").await;
+    let look = server.expect_request("tasks/get").await;
     let ended = shown("completed", 100, json!({ "result": text("done") }));
     server.reply(&look, ended).await;
     assert_eq!(said(&call.outcome().await.unwrap()), "done");
@@ -109,15 +111,15 @@ async fn a_call_can_become_a_task_after_input_rounds() {
 #[tokio::test(start_paused = true)]
 async fn the_number_of_input_rounds_is_limited() {
     // V2-MRTR-12, V2-MRTR-7.
-    for questions in [json!({ "k": form("A?") }), json!(null)] {
+    for input_requests in [json!({ "k": form("A?") }), json!(null)] {
         let (inbox, options) = with_inbox();
         let (client, mut server) = connected(options).await;
         let call = client.call_tool("ask", ()).await.unwrap();
         let playing = tokio::spawn(async move {
             loop {
-                let asked = server.asked("tools/call").await;
+                let request = server.expect_request("tools/call").await;
                 server
-                    .reply(&asked, asks(questions.clone(), Some("s")))
+                    .reply(&request, asks(input_requests.clone(), Some("s")))
                     .await;
             }
         });
@@ -146,11 +148,11 @@ async fn a_rejection_without_a_response_form_fails_the_call() {
     let (inbox, options) = with_inbox();
     let (client, mut server) = connected(options).await;
     let call = client.call_tool("ask", ()).await.unwrap();
-    let first = server.asked("tools/call").await;
+    let first = server.expect_request("tools/call").await;
     let messages = json!({ "messages": [], "maxTokens": 1 });
     let sample = json!({ "method": "sampling/createMessage", "params": messages });
-    let questions = json!({ "a": sample, "b": form("B?") });
-    server.reply(&first, asks(questions, None)).await;
+    let input_requests = json!({ "a": sample, "b": form("B?") });
+    server.reply(&first, asks(input_requests, None)).await;
     while inbox.items().len() < 2 {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
@@ -179,7 +181,7 @@ async fn undeclared_input_requests_are_not_handled() {
     let sample = json!({ "messages": [used], "maxTokens": 1, "tools": [] });
     let sample = json!({ "method": "sampling/createMessage", "params": sample });
     let other = json!({ "method": "tools/list" });
-    for (has_host, question, code) in [
+    for (has_host, input_request, code) in [
         (false, form("A?"), -32601),
         // A tool use without its result, and an unknown input request.
         (true, sample, -32602),
@@ -193,9 +195,9 @@ async fn undeclared_input_requests_are_not_handled() {
         };
         let (client, mut server) = connected(options).await;
         let call = client.call_tool("ask", ()).await.unwrap();
-        let first = server.asked("tools/call").await;
-        let questions = json!({ "k": question, "fine": form("B?") });
-        server.reply(&first, asks(questions, None)).await;
+        let first = server.expect_request("tools/call").await;
+        let input_requests = json!({ "k": input_request, "fine": form("B?") });
+        server.reply(&first, asks(input_requests, None)).await;
         let settled = call.outcome().await;
         assert!(
             matches!(&settled, Ok(Outcome::Error(_, said, _)) if said.0 == code),
@@ -211,7 +213,7 @@ async fn a_call_can_be_dropped_while_it_waits_for_the_user() {
     let (inbox, options) = with_inbox();
     let (client, mut server) = connected(options).await;
     let call = client.call_tool("ask", ()).await.unwrap();
-    let first = server.asked("tools/call").await;
+    let first = server.expect_request("tools/call").await;
     server
         .reply(&first, asks(json!({ "k": form("A?") }), None))
         .await;
@@ -236,13 +238,13 @@ async fn other_requests_with_input_rounds_are_repeated() {
             let params = raw(json!({ "name": "p", "uri": "u:1" }));
             async move { client.request(method, Some(&params)).await }
         });
-        let first = server.asked(method).await;
+        let first = server.expect_request(method).await;
         server
             .reply(&first, asks(json!({ "k": form("A?") }), Some("s")))
             .await;
         let item = inbox.first().await;
         inbox.respond(item.id, raw(filled_in("x"))).unwrap();
-        let second = server.asked(method).await;
+        let second = server.expect_request(method).await;
         assert_eq!(second["params"]["requestState"], "s");
         assert_eq!(second["params"]["name"], "p");
         server.reply(&second, json!({ "contents": [] })).await;
@@ -254,7 +256,7 @@ async fn other_requests_with_input_rounds_are_repeated() {
         let client = client.clone();
         async move { client.request("tools/list", None).await }
     });
-    let first = server.asked("tools/list").await;
+    let first = server.expect_request("tools/list").await;
     server.reply(&first, asks(json!(null), Some("s"))).await;
     let failed = asking.await.unwrap();
     assert!(

@@ -36,9 +36,9 @@ pub(crate) async fn connected_with(
     let options = options.with_era(Era::Auto);
     let connecting = tokio::spawn(Client::connect(target, options));
     let mut server = servers.next().await;
-    let asked = server.next_request().await;
-    assert_eq!(asked["method"], "server/discover");
-    server.reply(&asked, discovered(capabilities)).await;
+    let request = server.next_request().await;
+    assert_eq!(request["method"], "server/discover");
+    server.reply(&request, discovered(capabilities)).await;
     (connecting.await.unwrap().unwrap(), server)
 }
 
@@ -102,6 +102,6 @@ pub(crate) fn filled_in(x: &str) -> Value {
 
 /// Rejects `subscriptions/listen`, as a server without it does.
 pub(crate) async fn rejects_subscriptions(server: &mut Server) {
-    let listen = server.asked("subscriptions/listen").await;
+    let listen = server.expect_request("subscriptions/listen").await;
     server.refuse(&listen, -32601, "no such method").await;
 }

@@ -28,16 +28,16 @@ async fn every_outcome(target: Target) {
     // BD-21: the server supports both eras.
     assert!(client.server().await.unwrap().is_modern());
     for preference in [TaskPreference::Require, TaskPreference::Forbid] {
-        let made = |tool: &str| client.call_tool(tool, ()).task(preference);
-        let call = made("slow").await.unwrap();
+        let begin = |tool: &str| client.call_tool(tool, ()).task(preference);
+        let call = begin("slow").await.unwrap();
         assert_eq!(said(&call.outcome().await.unwrap()), "done");
         assert_eq!(call.status().progress.unwrap().total, Some(3.0));
-        let call = made("fail").await.unwrap();
+        let call = begin("fail").await.unwrap();
         assert!(
             matches!(call.outcome().await, Ok(Outcome::ToolError(_, Some(why))) if why.contains("it broke"))
         );
         // The input request is the same in a task and in a retry.
-        let call = made("ask").await.unwrap();
+        let call = begin("ask").await.unwrap();
         let item = inbox.first().await;
         assert_eq!(
             item.request.task.is_some(),
@@ -46,7 +46,7 @@ async fn every_outcome(target: Target) {
         let name = json!({ "action": "accept", "content": { "name": "Ann" } });
         inbox.respond(item.id, raw(name)).unwrap();
         assert_eq!(said(&call.outcome().await.unwrap()), r#""accept" "Ann""#);
-        let call = made("endless").await.unwrap();
+        let call = begin("endless").await.unwrap();
         if preference == TaskPreference::Require {
             call.task().await.unwrap();
         }

@@ -27,15 +27,15 @@ async fn every_request_has_client_info_and_capabilities() {
     ] {
         let call = client.call_tool("x", ()).task(preference);
         let call = tokio::spawn(async move { call.await.unwrap() });
-        let asked = server.next_request().await;
-        assert_eq!(asked["method"], "tools/call");
+        let request = server.next_request().await;
+        assert_eq!(request["method"], "tools/call");
         // V2-CREATE-9: no V1 members.
-        assert!(asked["params"].get("task").is_none());
-        let meta = &asked["params"]["_meta"];
+        assert!(request["params"].get("task").is_none());
+        let meta = &request["params"]["_meta"];
         assert_eq!(meta[VERSION], "2026-07-28");
         assert_eq!(meta[INFO]["name"], "outlast");
         assert_eq!(meta[CAPABILITIES], *declared, "{preference:?}");
-        server.reply(&asked, text("done")).await;
+        server.reply(&request, text("done")).await;
         assert_eq!(said(&call.await.unwrap().outcome().await.unwrap()), "done");
     }
     let listing = tokio::spawn({
@@ -53,11 +53,11 @@ async fn every_request_has_client_info_and_capabilities() {
             let client = client.clone();
             async move { client.request(method, None).await }
         });
-        let asked = server.next_request().await;
-        assert_eq!(asked["method"], method);
-        assert_eq!(asked["params"]["_meta"][CAPABILITIES], *declared);
+        let request = server.next_request().await;
+        assert_eq!(request["method"], method);
+        assert_eq!(request["params"]["_meta"][CAPABILITIES], *declared);
         let answer = json!({ "resultType": "complete", "x": 1 });
-        server.reply(&asked, answer).await;
+        server.reply(&request, answer).await;
         // BR-RES-2: the same as from a legacy server.
         assert_eq!(asking.await.unwrap().unwrap().as_str(), r#"{"x":1}"#);
     }
@@ -76,13 +76,13 @@ async fn meta_of_the_caller_is_kept() {
     });
     let params = crate::harness::raw(json!({ "_meta": own, "extra": 1 }));
     let call = client.call_tool("x", ()).params(params).await.unwrap();
-    let asked = server.asked("tools/call").await;
-    assert_eq!(asked["params"]["extra"], 1);
+    let request = server.expect_request("tools/call").await;
+    assert_eq!(request["params"]["extra"], 1);
     for (key, value) in own.as_object().unwrap() {
-        assert_eq!(asked["params"]["_meta"][key], *value);
+        assert_eq!(request["params"]["_meta"][key], *value);
     }
-    assert_eq!(asked["params"]["_meta"][VERSION], "2026-07-28");
-    server.reply(&asked, text("done")).await;
+    assert_eq!(request["params"]["_meta"][VERSION], "2026-07-28");
+    server.reply(&request, text("done")).await;
     call.outcome().await.unwrap();
 }
 
@@ -94,8 +94,8 @@ async fn an_error_is_the_outcome_whatever_its_code() {
         -32000, -32002, -32007, -32019, -32020, -32021, -32602, -1, 7,
     ] {
         let call = client.call_tool("x", ()).await.unwrap();
-        let asked = server.asked("tools/call").await;
-        server.refuse(&asked, code, "no").await;
+        let request = server.expect_request("tools/call").await;
+        server.refuse(&request, code, "no").await;
         let settled = call.outcome().await;
         assert!(
             matches!(&settled, Ok(Outcome::Error(_, said, _)) if said.0 == code),
@@ -114,9 +114,9 @@ async fn removed_methods_are_not_sent() {
         let client = client.clone();
         async move { client.ping().await }
     });
-    let asked = server.next_request().await;
-    assert_eq!(asked["method"], "server/discover");
-    server.reply(&asked, super::discovered(json!({}))).await;
+    let request = server.next_request().await;
+    assert_eq!(request["method"], "server/discover");
+    server.reply(&request, super::discovered(json!({}))).await;
     pinging.await.unwrap().unwrap();
     assert_eq!(
         client.list_tasks().await.err(),
@@ -155,8 +155,8 @@ async fn a_response_of_unknown_type_is_an_error() {
     ] {
         let call = client.call_tool("x", ()).task(preference);
         let call = tokio::spawn(async move { call.await.unwrap() });
-        let asked = server.asked("tools/call").await;
-        server.reply(&asked, answer.clone()).await;
+        let request = server.expect_request("tools/call").await;
+        server.reply(&request, answer.clone()).await;
         let settled = call.await.unwrap().outcome().await;
         if valid {
             assert_eq!(
@@ -180,8 +180,8 @@ async fn a_response_of_unknown_type_is_an_error() {
             let client = client.clone();
             async move { client.request("prompts/get", None).await }
         });
-        let asked = server.asked("prompts/get").await;
-        server.reply(&asked, answer).await;
+        let request = server.expect_request("prompts/get").await;
+        server.reply(&request, answer).await;
         let failed = asking.await.unwrap();
         assert!(
             matches!(failed, Err(client::Error::Malformed(_))),
@@ -196,10 +196,10 @@ async fn a_version_that_is_no_longer_supported_is_reported() {
     let (client, mut server) = connected(ClientOptions::default()).await;
     let call = client.call_tool("x", ());
     let call = tokio::spawn(async move { call.await.unwrap() });
-    let asked = server.asked("tools/call").await;
+    let request = server.expect_request("tools/call").await;
     let data = json!({ "supported": ["2099-01-01"], "requested": "2026-07-28" });
     let error = json!({ "code": -32022, "message": "no", "data": data });
-    let answer = json!({ "jsonrpc": "2.0", "id": asked["id"], "error": error });
+    let answer = json!({ "jsonrpc": "2.0", "id": request["id"], "error": error });
     server.write(answer).await;
     let settled = call.await.unwrap().outcome().await;
     assert!(
@@ -224,29 +224,29 @@ async fn a_dropped_call_is_cancelled_on_a_pipe() {
     let (client, mut server) = connected(ClientOptions::default()).await;
     for preference in [TaskPreference::Forbid, TaskPreference::Prefer] {
         let call = client.call_tool("x", ()).task(preference).await.unwrap();
-        let asked = server.asked("tools/call").await;
+        let request = server.expect_request("tools/call").await;
         assert_eq!(call.cancel().await, Ok(()));
         assert_eq!(call.outcome().await, Ok(Outcome::Cancelled));
         let notification = server.next_message("notifications/cancelled").await;
-        assert_eq!(notification["params"]["requestId"], asked["id"]);
+        assert_eq!(notification["params"]["requestId"], request["id"]);
         let call = client.call_tool("x", ()).task(preference).await.unwrap();
-        let asked = server.asked("tools/call").await;
+        let request = server.expect_request("tools/call").await;
         drop(call);
         let notification = server.next_message("notifications/cancelled").await;
-        assert_eq!(notification["params"]["requestId"], asked["id"]);
+        assert_eq!(notification["params"]["requestId"], request["id"]);
     }
     // A timeout has the same effect.
     let options = ClientOptions::default().with_idle_timeout(Duration::from_secs(3));
     let (client, mut server) = connected(options).await;
     let call = client.call_tool("x", ()).await.unwrap();
-    let asked = server.asked("tools/call").await;
+    let request = server.expect_request("tools/call").await;
     let settled = call.outcome().await;
     assert!(matches!(
         settled,
         Err(OutcomeError::Request(client::Error::TimedOut(_)))
     ));
     let notification = server.next_message("notifications/cancelled").await;
-    assert_eq!(notification["params"]["requestId"], asked["id"]);
+    assert_eq!(notification["params"]["requestId"], request["id"]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -254,11 +254,11 @@ async fn a_task_created_after_its_call_was_dropped_is_cancelled() {
     // V2-CANCEL-1, A1-25.
     let (client, mut server) = connected(ClientOptions::default()).await;
     let call = client.call_tool("x", ()).await.unwrap();
-    let asked = server.asked("tools/call").await;
+    let request = server.expect_request("tools/call").await;
     drop(call);
     server.next_message("notifications/cancelled").await;
-    server.reply(&asked, created("working", 100)).await;
-    let cancel = server.asked("tasks/cancel").await;
+    server.reply(&request, created("working", 100)).await;
+    let cancel = server.expect_request("tasks/cancel").await;
     assert_eq!(cancel["params"]["taskId"], "t1");
     assert!(cancel["params"]["_meta"][CAPABILITIES]["extensions"][EXTENSION].is_object());
     server
@@ -269,23 +269,23 @@ async fn a_task_created_after_its_call_was_dropped_is_cancelled() {
 #[tokio::test(start_paused = true)]
 async fn progress_and_logs_of_a_call_arrive() {
     // V2-PRG-1, A2-31.
-    let (heard, hear) = collector();
+    let (received, collect) = collector();
     let options = ClientOptions::default()
-        .with_on_notification(std::sync::Arc::new(move |method, _| hear(method)));
+        .with_on_notification(std::sync::Arc::new(move |method, _| collect(method)));
     let (client, mut server) = connected(options).await;
     let call = client.call_tool("x", ()).await.unwrap();
     let mut updates = call.updates();
-    let asked = server.asked("tools/call").await;
-    let token = &asked["params"]["_meta"]["progressToken"];
+    let request = server.expect_request("tools/call").await;
+    let token = &request["params"]["_meta"]["progressToken"];
     let progress = json!({ "progressToken": token, "progress": 1, "total": 2 });
     server.notify("notifications/progress", progress).await;
     let log = json!({ "level": "info", "data": "x" });
     server.notify("notifications/message", log).await;
     let view = updates.next().await.unwrap();
     assert_eq!(view.progress.unwrap().total, Some(2.0));
-    server.reply(&asked, text("done")).await;
+    server.reply(&request, text("done")).await;
     call.outcome().await.unwrap();
-    assert_eq!(*heard.lock().unwrap(), ["notifications/message"]);
+    assert_eq!(*received.lock().unwrap(), ["notifications/message"]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -293,9 +293,9 @@ async fn the_tool_list_is_cached_as_long_as_the_server_allows() {
     // V2-CACHE-2, V2-CACHE-4, V2-PAGE-1.
     let mut declared = capabilities();
     declared["tools"] = json!({ "listChanged": true });
-    let (_heard, hear) = collector();
+    let (_received, collect) = collector();
     let options = ClientOptions::default()
-        .with_on_notification(std::sync::Arc::new(move |method, _| hear(method)));
+        .with_on_notification(std::sync::Arc::new(move |method, _| collect(method)));
     let (client, mut server) = connected_with(options, declared).await;
     let listed = async |server: &mut crate::harness::Server, ttl: Value| {
         let listing = tokio::spawn({
@@ -303,11 +303,11 @@ async fn the_tool_list_is_cached_as_long_as_the_server_allows() {
             async move { client.tools().await.unwrap().len() }
         });
         // V2-PAGE-1: only the absence of a cursor ends a list.
-        let page = server.asked("tools/list").await;
+        let page = server.expect_request("tools/list").await;
         let tools = json!([{ "name": "a", "inputSchema": {} }]);
         let first = json!({ "tools": tools, "nextCursor": "", "ttlMs": ttl });
         server.reply(&page, first).await;
-        let page = server.asked("tools/list").await;
+        let page = server.expect_request("tools/list").await;
         assert_eq!(page["params"]["cursor"], "");
         let last = json!({ "tools": [{ "name": "b", "inputSchema": {} }], "ttlMs": ttl });
         server.reply(&page, last).await;
@@ -329,7 +329,7 @@ async fn the_tool_list_is_cached_as_long_as_the_server_allows() {
     assert_eq!(client.tools().await.unwrap().len(), 2);
     let (other, mut server) = connected(ClientOptions::default()).await;
     let listing = tokio::spawn(async move { other.tools().await.unwrap().len() });
-    let page = server.asked("tools/list").await;
+    let page = server.expect_request("tools/list").await;
     server.reply(&page, json!({ "tools": [] })).await;
     assert_eq!(listing.await.unwrap(), 0);
 }

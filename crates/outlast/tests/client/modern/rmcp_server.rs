@@ -47,8 +47,8 @@ impl rmcp::ServerHandler for Peer {
             }),
             "ask" => self.0.spawn(options, |cx| {
                 Box::pin(async move {
-                    let question: InputRequest = serde_json::from_value(form("Who?")).unwrap();
-                    let answer = cx.request_input("who", question).await?;
+                    let input_request: InputRequest = serde_json::from_value(form("Who?")).unwrap();
+                    let answer = cx.request_input("who", input_request).await?;
                     let text = answer["content"]["x"].to_string();
                     Ok(CallToolResult::success(vec![ContentBlock::text(text)]))
                 })

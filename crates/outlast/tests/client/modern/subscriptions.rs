@@ -15,7 +15,7 @@ use crate::harness::{Server, collector, said, target, text};
 
 /// Receives and acknowledges the next `subscriptions/listen`.
 async fn listens(server: &mut Server) -> Value {
-    let listen = server.asked("subscriptions/listen").await;
+    let listen = server.expect_request("subscriptions/listen").await;
     acknowledge(server, &listen).await;
     listen
 }
@@ -30,17 +30,17 @@ async fn acknowledge(server: &mut Server, listen: &Value) {
 }
 
 /// Sends the status of a task.
-async fn tells(server: &mut Server, listen: &Value, mut task: Value) {
+async fn notify(server: &mut Server, listen: &Value, mut task: Value) {
     task["_meta"] = json!({ SUBSCRIPTION: listen["id"] });
     server.notify("notifications/tasks", task).await;
 }
 
 async fn begun(client: &Client, server: &mut Server, id: &str) -> outlast::client::Execution {
     let call = client.call_tool("slow", ()).await.unwrap();
-    let asked = server.asked("tools/call").await;
+    let request = server.expect_request("tools/call").await;
     let mut seed = created("working", 60_000);
     seed["taskId"] = json!(id);
-    server.reply(&asked, seed).await;
+    server.reply(&request, seed).await;
     call
 }
 
@@ -59,13 +59,13 @@ async fn notifications_take_effect_at_once() {
     let mut updates = call.updates();
     let mut working = task("working", 60_000);
     working["statusMessage"] = json!("half way");
-    tells(&mut server, &listen, working).await;
+    notify(&mut server, &listen, working).await;
     while call.status().task.unwrap().message.as_deref() != Some("half way") {
         updates.next().await.unwrap();
     }
     let mut ended = task("completed", 60_000);
     ended["result"] = text("done");
-    tells(&mut server, &listen, ended).await;
+    notify(&mut server, &listen, ended).await;
     assert_eq!(said(&call.outcome().await.unwrap()), "done");
     assert!(began.elapsed() < Duration::from_secs(1));
     assert!(!server.has_received("tasks/get"));
@@ -80,11 +80,11 @@ async fn polling_continues_next_to_notifications() {
     for granted in [json!({ "taskIds": ["t1"] }), json!({})] {
         let (client, mut server) = connected(ClientOptions::default()).await;
         let call = begun(&client, &mut server, "t1").await;
-        let listen = server.asked("subscriptions/listen").await;
+        let listen = server.expect_request("subscriptions/listen").await;
         let params = json!({ "_meta": { SUBSCRIPTION: listen["id"] }, "notifications": granted });
         let method = "notifications/subscriptions/acknowledged";
         server.notify(method, params).await;
-        let look = server.asked("tasks/get").await;
+        let look = server.expect_request("tasks/get").await;
         let ended = shown("completed", 100, json!({ "result": text("done") }));
         server.reply(&look, ended).await;
         assert_eq!(said(&call.outcome().await.unwrap()), "done");
@@ -99,7 +99,7 @@ async fn a_subscription_without_tasks_is_closed() {
     for n in 0..5 {
         calls.push(begun(&client, &mut server, &format!("t{n}")).await);
         if n < 3 {
-            let listen = server.asked("subscriptions/listen").await;
+            let listen = server.expect_request("subscriptions/listen").await;
             let meta = json!({ SUBSCRIPTION: listen["id"] });
             let params = json!({ "_meta": meta, "notifications": {} });
             let method = "notifications/subscriptions/acknowledged";
@@ -109,7 +109,7 @@ async fn a_subscription_without_tasks_is_closed() {
         }
         tokio::time::sleep(Duration::from_secs(1)).await;
     }
-    let look = server.asked("tasks/get").await;
+    let look = server.expect_request("tasks/get").await;
     assert_eq!(look["params"]["taskId"], "t0");
     assert_eq!(server.times("subscriptions/listen").len(), 3);
 }
@@ -122,7 +122,7 @@ async fn a_server_without_subscriptions_is_asked_once() {
     super::rejects_subscriptions(&mut server).await;
     let second = begun(&client, &mut server, "t2").await;
     for (id, call) in [("t1", first), ("t2", second)] {
-        let look = server.asked("tasks/get").await;
+        let look = server.expect_request("tasks/get").await;
         assert_eq!(look["params"]["taskId"], id);
         let mut ended = shown("completed", 100, json!({ "result": text("done") }));
         ended["taskId"] = json!(id);
@@ -157,7 +157,7 @@ async fn a_stream_that_ends_is_opened_again() {
     }
     let mut ended = task("completed", 60_000);
     ended["result"] = text("done");
-    tells(&mut server, &listen, ended).await;
+    notify(&mut server, &listen, ended).await;
     assert_eq!(said(&call.outcome().await.unwrap()), "done");
 }
 
@@ -168,19 +168,19 @@ async fn a_new_connection_gets_the_subscriptions_again() {
     let options = ClientOptions::default().with_reconnect(ReconnectPolicy::default());
     let connecting = tokio::spawn(Client::connect(target, options));
     let mut server = servers.next().await;
-    let asked = server.asked("server/discover").await;
-    server.reply(&asked, discovered(capabilities())).await;
+    let request = server.expect_request("server/discover").await;
+    server.reply(&request, discovered(capabilities())).await;
     let client = connecting.await.unwrap().unwrap();
     let call = begun(&client, &mut server, "t1").await;
     listens(&mut server).await;
     drop(server);
     let mut server = servers.next().await;
-    let asked = server.asked("server/discover").await;
-    server.reply(&asked, discovered(capabilities())).await;
+    let request = server.expect_request("server/discover").await;
+    server.reply(&request, discovered(capabilities())).await;
     let listen = listens(&mut server).await;
     let mut ended = task("completed", 60_000);
     ended["result"] = text("done");
-    tells(&mut server, &listen, ended).await;
+    notify(&mut server, &listen, ended).await;
     assert_eq!(said(&call.outcome().await.unwrap()), "done");
 }
 
@@ -191,7 +191,7 @@ async fn tasks_share_a_subscription() {
     let first = begun(&client, &mut server, "t1").await;
     let old = listens(&mut server).await;
     let second = begun(&client, &mut server, "t2").await;
-    let both = server.asked("subscriptions/listen").await;
+    let both = server.expect_request("subscriptions/listen").await;
     assert_eq!(
         both["params"]["notifications"],
         json!({ "taskIds": ["t1", "t2"] })
@@ -204,24 +204,24 @@ async fn tasks_share_a_subscription() {
     let mut ended = task("completed", 60_000);
     ended["result"] = text("second");
     ended["taskId"] = json!("t2");
-    tells(&mut server, &both, ended.clone()).await;
+    notify(&mut server, &both, ended.clone()).await;
     assert_eq!(said(&second.outcome().await.unwrap()), "second");
     assert!(first.status().ended.is_none());
     // Notifications of unknown tasks are ignored.
     ended["taskId"] = json!("t9");
-    tells(&mut server, &both, ended.clone()).await;
+    notify(&mut server, &both, ended.clone()).await;
     ended["taskId"] = json!("t1");
     ended["result"] = text("first");
-    tells(&mut server, &both, ended).await;
+    notify(&mut server, &both, ended).await;
     assert_eq!(said(&first.outcome().await.unwrap()), "first");
 }
 
 #[tokio::test(start_paused = true)]
 async fn list_and_resource_changes_reach_the_handler() {
     // V2-SUB-1, V2-CACHE-4.
-    let (heard, hear) = collector();
+    let (received, collect) = collector();
     let options =
-        ClientOptions::default().with_on_notification(Arc::new(move |method, _| hear(method)));
+        ClientOptions::default().with_on_notification(Arc::new(move |method, _| collect(method)));
     let declared = json!({ "tools": { "listChanged": true }, "prompts": {}, "resources": { "listChanged": true, "subscribe": true } });
     let (client, mut server) = connected_with(options, declared).await;
     let listen = listens(&mut server).await;
@@ -246,11 +246,11 @@ async fn list_and_resource_changes_reach_the_handler() {
     server
         .notify("notifications/resources/updated", notification)
         .await;
-    while heard.lock().unwrap().len() < 2 {
+    while received.lock().unwrap().len() < 2 {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
     assert_eq!(
-        *heard.lock().unwrap(),
+        *received.lock().unwrap(),
         [
             "notifications/tools/list_changed",
             "notifications/resources/updated"

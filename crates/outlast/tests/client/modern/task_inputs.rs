@@ -14,16 +14,16 @@ use crate::harness::{Server, raw, said, text, with_inbox};
 
 async fn begun(client: &Client, server: &mut Server) -> Execution {
     let call = client.call_tool("slow", ()).await.unwrap();
-    let asked = server.asked("tools/call").await;
-    server.reply(&asked, created("working", 100)).await;
+    let request = server.expect_request("tools/call").await;
+    server.reply(&request, created("working", 100)).await;
     rejects_subscriptions(server).await;
     call
 }
 
 /// Responds to the next poll with these input requests.
-async fn asks(server: &mut Server, questions: Value) {
-    let look = server.asked("tasks/get").await;
-    let brings = json!({ "inputRequests": questions });
+async fn asks(server: &mut Server, input_requests: Value) {
+    let look = server.expect_request("tasks/get").await;
+    let brings = json!({ "inputRequests": input_requests });
     server
         .reply(&look, shown("input_required", 100, brings))
         .await;
@@ -31,7 +31,7 @@ async fn asks(server: &mut Server, questions: Value) {
 
 /// Receives and acknowledges the next input responses.
 async fn answers(server: &mut Server) -> Value {
-    let update = server.asked("tasks/update").await;
+    let update = server.expect_request("tasks/update").await;
     assert_eq!(update["params"]["taskId"], "t1");
     server
         .reply(&update, json!({ "resultType": "complete" }))
@@ -40,7 +40,7 @@ async fn answers(server: &mut Server) -> Value {
 }
 
 async fn ends(server: &mut Server, call: &Execution) {
-    let look = server.asked("tasks/get").await;
+    let look = server.expect_request("tasks/get").await;
     let ended = shown("completed", 100, json!({ "result": text("done") }));
     server.reply(&look, ended).await;
     assert_eq!(said(&call.outcome().await.unwrap()), "done");
@@ -52,7 +52,7 @@ async fn an_input_request_is_handled_once_and_its_response_sent_once() {
     let (inbox, options) = with_inbox();
     let (client, mut server) = connected(options).await;
     let call = begun(&client, &mut server).await;
-    let mut news = inbox.events();
+    let mut events = inbox.events();
     for _ in 0..3 {
         asks(&mut server, json!({ "k": form("Who?") })).await;
     }
@@ -69,11 +69,11 @@ async fn an_input_request_is_handled_once_and_its_response_sent_once() {
     ends(&mut server, &call).await;
     assert_eq!(server.times("tasks/update").len(), 1);
     assert_eq!(
-        news.try_recv(),
+        events.try_recv(),
         Ok(InboxEvent::NewPendingElicitation(item.id))
     );
-    assert_eq!(news.try_recv(), Ok(InboxEvent::Removed(item.id)));
-    assert!(news.try_recv().is_err(), "it was asked once");
+    assert_eq!(events.try_recv(), Ok(InboxEvent::Removed(item.id)));
+    assert!(events.try_recv().is_err(), "it arrived once");
 }
 
 #[tokio::test(start_paused = true)]
@@ -123,7 +123,7 @@ async fn a_reused_key_is_an_error() {
     turned.push_str(&schema);
     turned.push_str(r#","message":"Who?","mode":"form"},"method":"elicitation/create"}"#);
     assert_ne!(text, turned);
-    let look = server.asked("tasks/get").await;
+    let look = server.expect_request("tasks/get").await;
     let mut shown = shown("input_required", 100, json!({}));
     shown["inputRequests"] = json!({ "k": "HERE" });
     let answer = json!({ "jsonrpc": "2.0", "id": look["id"], "result": shown }).to_string();
@@ -173,7 +173,7 @@ async fn an_input_request_that_disappears_is_dismissed() {
     while inbox.items().len() > 1 {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
-    let look = server.asked("tasks/get").await;
+    let look = server.expect_request("tasks/get").await;
     server.reply(&look, shown("working", 100, json!({}))).await;
     while !inbox.items().is_empty() {
         tokio::time::sleep(Duration::from_millis(1)).await;
@@ -192,30 +192,30 @@ async fn lost_responses_are_sent_again() {
     inbox
         .respond(inbox.first().await.id, raw(filled_in("Ann")))
         .unwrap();
-    let update = server.asked("tasks/update").await;
+    let update = server.expect_request("tasks/update").await;
     server.refuse(&update, -32603, "store is down").await;
     asks(&mut server, json!({ "k": form("Who?") })).await;
     assert_eq!(answers(&mut server).await, json!({ "k": filled_in("Ann") }));
     ends(&mut server, &call).await;
     // An ended task rejects responses, which is not an error.
     let call = client.call_tool("slow", ()).await.unwrap();
-    let asked = server.asked("tools/call").await;
-    server.reply(&asked, created("working", 100)).await;
+    let request = server.expect_request("tools/call").await;
+    server.reply(&request, created("working", 100)).await;
     asks(&mut server, json!({ "k": form("Who?") })).await;
     inbox
         .respond(inbox.first().await.id, raw(filled_in("Ann")))
         .unwrap();
-    let update = server.asked("tasks/update").await;
+    let update = server.expect_request("tasks/update").await;
     server.refuse(&update, -32602, "it is over").await;
     ends(&mut server, &call).await;
     // A task that keeps rejecting them ends.
     let call = client.call_tool("slow", ()).await.unwrap();
-    let asked = server.asked("tools/call").await;
-    server.reply(&asked, created("working", 100)).await;
+    let request = server.expect_request("tools/call").await;
+    server.reply(&request, created("working", 100)).await;
     let playing = tokio::spawn(async move {
         loop {
             asks(&mut server, json!({ "k": form("Who?") })).await;
-            let update = server.asked("tasks/update").await;
+            let update = server.expect_request("tasks/update").await;
             server.refuse(&update, -32602, "malformed").await;
         }
     });
@@ -237,8 +237,8 @@ async fn every_action_of_the_user_is_a_response() {
     let (client, mut server) = connected(options).await;
     for action in ["accept", "decline", "cancel", "error"] {
         let call = client.call_tool("slow", ()).await.unwrap();
-        let asked = server.asked("tools/call").await;
-        server.reply(&asked, created("working", 100)).await;
+        let request = server.expect_request("tools/call").await;
+        server.reply(&request, created("working", 100)).await;
         asks(&mut server, json!({ "k": form("Who?") })).await;
         let item = inbox.first().await.id;
         match action {
@@ -269,7 +269,7 @@ async fn a_rejection_without_a_response_form_cancels_the_task() {
     let item = inbox.first().await;
     let failed = codes::internal("no model");
     inbox.reject(item.id, &failed).unwrap();
-    let cancel = server.asked("tasks/cancel").await;
+    let cancel = server.expect_request("tasks/cancel").await;
     server
         .reply(&cancel, json!({ "resultType": "complete" }))
         .await;
@@ -284,7 +284,7 @@ async fn undeclared_input_requests_are_not_handled() {
     let (client, mut server) = connected(ClientOptions::default()).await;
     let call = begun(&client, &mut server).await;
     asks(&mut server, json!({ "k": form("Who?") })).await;
-    let cancel = server.asked("tasks/cancel").await;
+    let cancel = server.expect_request("tasks/cancel").await;
     server
         .reply(&cancel, json!({ "resultType": "complete" }))
         .await;

@@ -18,8 +18,8 @@ use crate::harness::{Server, raw, said, text};
 /// A call that has become a task.
 async fn begun(client: &Client, server: &mut Server, seed: Value) -> Execution {
     let call = client.call_tool("slow", ()).await.unwrap();
-    let asked = server.asked("tools/call").await;
-    server.reply(&asked, seed).await;
+    let request = server.expect_request("tools/call").await;
+    server.reply(&request, seed).await;
     assert_eq!(call.task().await.as_deref(), Some("t1"));
     call
 }
@@ -33,16 +33,16 @@ async fn a_call_may_become_a_task_or_not() {
         .task(TaskPreference::Require)
         .await
         .unwrap();
-    let asked = server.asked("tools/call").await;
-    server.reply(&asked, text("at once")).await;
+    let request = server.expect_request("tools/call").await;
+    server.reply(&request, text("at once")).await;
     assert_eq!(said(&call.outcome().await.unwrap()), "at once");
     assert!(call.status().task.is_none());
     let call = begun(&client, &mut server, created("working", 100)).await;
     rejects_subscriptions(&mut server).await;
-    let look = server.asked("tasks/get").await;
+    let look = server.expect_request("tasks/get").await;
     assert_eq!(look["params"]["taskId"], "t1");
     server.reply(&look, shown("working", 100, json!({}))).await;
-    let look = server.asked("tasks/get").await;
+    let look = server.expect_request("tasks/get").await;
     let result = json!({ "content": [], "resultType": "complete" });
     let ended = shown("completed", 100, json!({ "result": result }));
     server.reply(&look, ended).await;
@@ -89,7 +89,7 @@ async fn every_end_is_an_outcome() {
     ] {
         let (client, mut server) = connected(ClientOptions::default()).await;
         let call = begun(&client, &mut server, created("working", 100)).await;
-        let look = server.asked("tasks/get").await;
+        let look = server.expect_request("tasks/get").await;
         server.reply(&look, shown(status, 100, brings)).await;
         assert_eq!(call.outcome().await, Ok(expected), "{status}");
     }
@@ -110,12 +110,12 @@ async fn polls_follow_the_interval_of_the_server() {
         json!(700),
     ];
     for pace in &paces {
-        let look = server.asked("tasks/get").await;
+        let look = server.expect_request("tasks/get").await;
         let mut shown = shown("working", 0, json!({}));
         shown["pollIntervalMs"] = pace.clone();
         server.reply(&look, shown).await;
     }
-    let look = server.asked("tasks/get").await;
+    let look = server.expect_request("tasks/get").await;
     let ended = shown("completed", 100, json!({ "result": text("done") }));
     server.reply(&look, ended).await;
     call.outcome().await.unwrap();
@@ -129,7 +129,7 @@ async fn polls_follow_the_interval_of_the_server() {
     seed["pollIntervalMs"] = json!(null);
     let call = begun(&client, &mut server, seed).await;
     let before = tokio::time::Instant::now();
-    server.asked("tasks/get").await;
+    server.expect_request("tasks/get").await;
     assert_eq!(before.elapsed(), Duration::from_secs(1));
     call.detach().await;
 }
@@ -141,13 +141,13 @@ async fn a_server_on_a_pipe_can_delay_polls() {
     let call = begun(&client, &mut server, created("working", 100)).await;
     rejects_subscriptions(&mut server).await;
     for _ in 0..8 {
-        let look = server.asked("tasks/get").await;
+        let look = server.expect_request("tasks/get").await;
         let data = json!({ "retryAfterMs": 3_000 });
         let error = json!({ "code": -32603, "message": "slowly", "data": data });
         let answer = json!({ "jsonrpc": "2.0", "id": look["id"], "error": error });
         server.write(answer).await;
     }
-    let look = server.asked("tasks/get").await;
+    let look = server.expect_request("tasks/get").await;
     let ended = shown("completed", 100, json!({ "result": text("done") }));
     server.reply(&look, ended).await;
     assert_eq!(said(&call.outcome().await.unwrap()), "done");
@@ -166,7 +166,7 @@ async fn a_task_that_ends_at_creation_is_polled_for_its_outcome() {
         // Unexpected members are ignored.
         seed["result"] = text("wrong");
         let call = begun(&client, &mut server, seed).await;
-        let look = server.asked("tasks/get").await;
+        let look = server.expect_request("tasks/get").await;
         assert!(began.elapsed() < Duration::from_secs(1));
         let brings = json!({ "result": text("done"), "error": { "code": 1, "message": "no" } });
         server.reply(&look, shown(status, 100, brings)).await;
@@ -177,8 +177,8 @@ async fn a_task_that_ends_at_creation_is_polled_for_its_outcome() {
         }
     }
     let call = client.call_tool("slow", ()).await.unwrap();
-    let asked = server.asked("tools/call").await;
-    server.reply(&asked, created("cancelled", 100)).await;
+    let request = server.expect_request("tools/call").await;
+    server.reply(&request, created("cancelled", 100)).await;
     assert_eq!(call.outcome().await, Ok(Outcome::Cancelled));
 }
 
@@ -202,7 +202,7 @@ async fn malformed_responses_lose_the_task() {
         rejects_subscriptions(&mut server).await;
         let playing = tokio::spawn(async move {
             loop {
-                let look = server.asked("tasks/get").await;
+                let look = server.expect_request("tasks/get").await;
                 server.reply(&look, answer.clone()).await;
             }
         });
@@ -232,7 +232,7 @@ async fn a_missing_task_is_expired_or_lost() {
         rejects_subscriptions(&mut server).await;
         let playing = tokio::spawn(async move {
             loop {
-                let look = server.asked("tasks/get").await;
+                let look = server.expect_request("tasks/get").await;
                 server.refuse(&look, -32602, "task not found").await;
             }
         });
@@ -257,7 +257,7 @@ async fn a_cancelled_task_is_followed_to_its_end() {
     ] {
         let call = begun(&client, &mut server, created("working", 100)).await;
         let cancelling = tokio::spawn(async move { (call.cancel().await, call) });
-        let cancel = server.asked("tasks/cancel").await;
+        let cancel = server.expect_request("tasks/cancel").await;
         assert_eq!(cancel["params"]["taskId"], "t1");
         server
             .reply(&cancel, json!({ "resultType": "complete" }))
@@ -265,9 +265,9 @@ async fn a_cancelled_task_is_followed_to_its_end() {
         let (cancelled, call) = cancelling.await.unwrap();
         assert_eq!(cancelled, Ok(()));
         assert!(call.status().cancelling);
-        let look = server.asked("tasks/get").await;
+        let look = server.expect_request("tasks/get").await;
         server.reply(&look, shown("working", 100, json!({}))).await;
-        let look = server.asked("tasks/get").await;
+        let look = server.expect_request("tasks/get").await;
         server.reply(&look, shown(status, 100, brings)).await;
         match status {
             "cancelled" => assert_eq!(call.outcome().await, Ok(Outcome::Cancelled)),
@@ -277,7 +277,7 @@ async fn a_cancelled_task_is_followed_to_its_end() {
     assert!(!server.has_received("notifications/cancelled"));
     let call = begun(&client, &mut server, created("working", 60_000)).await;
     let cancelling = tokio::spawn(async move { call.cancel().await });
-    let cancel = server.asked("tasks/cancel").await;
+    let cancel = server.expect_request("tasks/cancel").await;
     server.refuse(&cancel, -32602, "task not found").await;
     assert_eq!(cancelling.await.unwrap(), Err(CancelError::Finished));
 }
@@ -299,7 +299,7 @@ async fn a_task_is_resumed_after_a_restart() {
     );
     let (client, mut server) = connected(options()).await;
     let call = client.resume(kept[0].clone()).unwrap();
-    let look = server.asked("tasks/get").await;
+    let look = server.expect_request("tasks/get").await;
     let ended = shown("completed", 100, json!({ "result": text("done") }));
     server.reply(&look, ended).await;
     assert_eq!(said(&call.outcome().await.unwrap()), "done");
@@ -316,7 +316,7 @@ async fn a_task_can_be_read_by_its_id() {
         let client = client.clone();
         async move { client.get_task("t1").await }
     });
-    let look = server.asked("tasks/get").await;
+    let look = server.expect_request("tasks/get").await;
     server.reply(&look, shown("working", 100, json!({}))).await;
     let got = getting.await.unwrap().unwrap();
     assert_eq!((got.status, got.ttl_ms), (Status::Working, Some(600_000)));
@@ -324,9 +324,9 @@ async fn a_task_can_be_read_by_its_id() {
         let client = client.clone();
         async move { client.task_result("t1").await }
     });
-    let look = server.asked("tasks/get").await;
+    let look = server.expect_request("tasks/get").await;
     server.reply(&look, shown("working", 100, json!({}))).await;
-    let look = server.asked("tasks/get").await;
+    let look = server.expect_request("tasks/get").await;
     let ended = shown("completed", 100, json!({ "result": text("done") }));
     server.reply(&look, ended).await;
     assert_eq!(waiting.await.unwrap().unwrap(), raw(text("done")));
@@ -334,11 +334,11 @@ async fn a_task_can_be_read_by_its_id() {
         let client = client.clone();
         async move { client.cancel_task("t1").await }
     });
-    let cancel = server.asked("tasks/cancel").await;
+    let cancel = server.expect_request("tasks/cancel").await;
     server
         .reply(&cancel, json!({ "resultType": "complete" }))
         .await;
-    let look = server.asked("tasks/get").await;
+    let look = server.expect_request("tasks/get").await;
     let ended = shown("completed", 100, json!({ "result": text("done") }));
     server.reply(&look, ended).await;
     // V2-CANCEL-7, V2-CANCEL-8.
@@ -364,13 +364,13 @@ async fn a_thousand_tasks_on_one_connection_end_and_keep_their_interval() {
     let playing = tokio::spawn(async move {
         let mut looks = std::collections::BTreeMap::<String, Vec<tokio::time::Instant>>::new();
         loop {
-            let asked = server.next_request().await;
-            let id = asked["params"]["taskId"].as_str().unwrap_or_default();
-            match asked["method"].as_str().unwrap() {
+            let request = server.next_request().await;
+            let id = request["params"]["taskId"].as_str().unwrap_or_default();
+            match request["method"].as_str().unwrap() {
                 "tools/call" => {
                     let mut seed = created("working", 500);
-                    seed["taskId"] = asked["params"]["arguments"]["n"].to_string().into();
-                    server.reply(&asked, seed).await;
+                    seed["taskId"] = request["params"]["arguments"]["n"].to_string().into();
+                    server.reply(&request, seed).await;
                 }
                 "tasks/get" => {
                     let seen = looks.entry(id.to_owned()).or_default();
@@ -389,9 +389,9 @@ async fn a_thousand_tasks_on_one_connection_end_and_keep_their_interval() {
                             .is_none_or(|least| least >= Duration::from_millis(500))
                     );
                     task["taskId"] = json!(id);
-                    server.reply(&asked, task).await;
+                    server.reply(&request, task).await;
                 }
-                _ => server.refuse(&asked, -32601, "no such method").await,
+                _ => server.refuse(&request, -32601, "no such method").await,
             }
         }
     });

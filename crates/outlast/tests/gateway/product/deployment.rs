@@ -72,11 +72,11 @@ impl Deployment {
         let target = behind.target(plan.lossy);
         let settings = plan.settings.with_era(cell.server.era());
         let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
-        let (engine, front) = gateway(&target, &settings, &store).await;
-        let (before, endpoint) = match cell.front {
-            Transport::Pipe => (None, pipe(&front)),
+        let (engine, mcp_server) = gateway(&target, &settings, &store).await;
+        let (before, endpoint) = match cell.client_transport {
+            Transport::Pipe => (None, pipe(&mcp_server)),
             Transport::Http => {
-                let before = listen(&front, FREE_PORT.parse().unwrap()).await;
+                let before = listen(&mcp_server, FREE_PORT.parse().unwrap()).await;
                 let authority = before.local_addr().to_string();
                 let token = None;
                 (Some(before), ServerEndpoint::Http { authority, token })
@@ -101,7 +101,13 @@ impl Deployment {
 
     /// The server itself, without the gateway.
     pub(super) fn direct(&self) -> Arc<McpServer> {
-        self.behind.lines.lock().unwrap().front.clone().unwrap()
+        self.behind
+            .lines
+            .lock()
+            .unwrap()
+            .mcp_server
+            .clone()
+            .unwrap()
     }
 
     /// Waits until the gateway has stored the server's task.
@@ -118,11 +124,11 @@ impl Deployment {
     pub(super) async fn restart_gateway(&mut self) {
         let address = self.before.take().map(|before| before.local_addr());
         self.engine.clone().shutdown(Duration::ZERO).await.unwrap();
-        let (engine, front) = gateway(&self.target, &self.settings, &self.store).await;
+        let (engine, mcp_server) = gateway(&self.target, &self.settings, &self.store).await;
         self.engine = engine;
         match address {
-            Some(address) => self.before = Some(listen(&front, address).await),
-            None => self.endpoint = pipe(&front),
+            Some(address) => self.before = Some(listen(&mcp_server, address).await),
+            None => self.endpoint = pipe(&mcp_server),
         }
     }
 }
@@ -139,7 +145,7 @@ struct ServerSide {
 
 /// The server behind the pipes, unless it is down, and the tasks that serve the pipes.
 struct ServedPipes {
-    front: Option<Arc<McpServer>>,
+    mcp_server: Option<Arc<McpServer>>,
     open: Vec<JoinHandle<()>>,
 }
 
@@ -147,10 +153,10 @@ impl ServerSide {
     async fn new(cell: Cell, policy: Policy, gate: &Arc<Gate>) -> Self {
         let server = cell.server;
         let begun = served(tools(server, gate), policy.clone(), Resources::new());
-        let (engine, front) = begun.await;
-        let listening = match cell.back {
+        let (engine, mcp_server) = begun.await;
+        let listening = match cell.server_transport {
             Transport::Pipe => None,
-            Transport::Http => Some(listen(&front, FREE_PORT.parse().unwrap()).await),
+            Transport::Http => Some(listen(&mcp_server, FREE_PORT.parse().unwrap()).await),
         };
         let open = Vec::new();
         Self {
@@ -159,7 +165,7 @@ impl ServerSide {
             gate: gate.clone(),
             engine,
             lines: Arc::new(Mutex::new(ServedPipes {
-                front: Some(front),
+                mcp_server: Some(mcp_server),
                 open,
             })),
             listening,
@@ -214,11 +220,11 @@ impl ServerSide {
             self.policy.clone(),
             Resources::new(),
         );
-        let (engine, front) = begun.await;
+        let (engine, mcp_server) = begun.await;
         self.engine = engine;
-        self.lines.lock().unwrap().front = Some(front.clone());
+        self.lines.lock().unwrap().mcp_server = Some(mcp_server.clone());
         if let Some(address) = address {
-            self.listening = Some(listen(&front, address).await);
+            self.listening = Some(listen(&mcp_server, address).await);
         }
     }
 }
@@ -226,11 +232,11 @@ impl ServerSide {
 impl ServedPipes {
     fn open(&mut self) -> Result<Link, TransportError> {
         let down = || TransportError::Unreachable("it is down".into());
-        let front = self.front.clone().ok_or_else(down)?;
+        let mcp_server = self.mcp_server.clone().ok_or_else(down)?;
         let (ours, theirs) = tokio::io::duplex(1 << 16);
         let (read, write) = tokio::io::split(theirs);
         self.open.push(tokio::spawn(async move {
-            let _ = stdio::serve_on(front, BufReader::new(read), write).await;
+            let _ = stdio::serve_on(mcp_server, BufReader::new(read), write).await;
         }));
         let (read, write) = tokio::io::split(ours);
         Ok(duplex::over(read, write))
@@ -238,7 +244,7 @@ impl ServedPipes {
 
     /// Stops the server and returns the tasks that serve its pipes.
     fn cut(&mut self) -> Vec<JoinHandle<()>> {
-        self.front = None;
+        self.mcp_server = None;
         std::mem::take(&mut self.open)
     }
 }
@@ -256,11 +262,11 @@ async fn gateway(
 }
 
 /// Listens on `bind` as soon as the previous listener is closed.
-async fn listen(front: &Arc<McpServer>, bind: SocketAddr) -> HttpServer {
+async fn listen(mcp_server: &Arc<McpServer>, bind: SocketAddr) -> HttpServer {
     let mut patience = 500;
     loop {
         let options = HttpOptions::default().with_bind(bind);
-        match http::serve(front.clone(), options).await {
+        match http::serve(mcp_server.clone(), options).await {
             Ok(listening) => return listening,
             Err(error) => assert!(patience > 0, "{error}"),
         }

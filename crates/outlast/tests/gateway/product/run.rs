@@ -67,19 +67,23 @@ async fn every_event_succeeds_for_every_pair_of_client_server_and_transport() {
 #[ignore = "`cargo xtask soak gateway` runs all combinations"]
 async fn every_event_succeeds_in_every_cell() {
     let results = run_events(&Cell::all()).await;
-    let ways = TRANSPORTS.map(|front| TRANSPORTS.map(|back| (front, back)));
+    let ways = TRANSPORTS.map(|client_transport| {
+        TRANSPORTS.map(|server_transport| (client_transport, server_transport))
+    });
     let ways = ways.as_flattened();
     let heads: Vec<_> = ways
         .iter()
-        .map(|(front, back)| head(*front, *back))
+        .map(|(client_transport, server_transport)| head(*client_transport, *server_transport))
         .collect();
     println!("| event | {} |", heads.join(" | "));
     println!("|---{}|", "|---".repeat(ways.len()));
     for (event, event_case) in EVENTS.iter().enumerate() {
-        let shown = ways.iter().map(|(front, back)| {
+        let shown = ways.iter().map(|(client_transport, server_transport)| {
             let here = |results: &&ScenarioResult| {
                 let cell = results.cell;
-                results.event == event && (cell.front, cell.back) == (*front, *back)
+                results.event == event
+                    && (cell.client_transport, cell.server_transport)
+                        == (*client_transport, *server_transport)
             };
             let here = || results.iter().filter(here);
             let right = here().filter(|results| results.failure.is_none()).count();
@@ -99,23 +103,28 @@ fn the_default_run_covers_every_pair() {
         let met = |alike: fn(&Cell, &Cell) -> bool| pairs.iter().any(|cell| alike(cell, &wanted));
         assert!(
             met(|a, b| (a.client, a.server) == (b.client, b.server))
-                && met(|a, b| (a.client, a.front) == (b.client, b.front))
-                && met(|a, b| (a.client, a.back) == (b.client, b.back))
-                && met(|a, b| (a.server, a.front) == (b.server, b.front))
-                && met(|a, b| (a.server, a.back) == (b.server, b.back))
-                && met(|a, b| (a.front, a.back) == (b.front, b.back)),
+                && met(|a, b| (a.client, a.client_transport) == (b.client, b.client_transport))
+                && met(|a, b| (a.client, a.server_transport) == (b.client, b.server_transport))
+                && met(|a, b| (a.server, a.client_transport) == (b.server, b.client_transport))
+                && met(|a, b| (a.server, a.server_transport) == (b.server, b.server_transport))
+                && met(|a, b| (a.client_transport, a.server_transport)
+                    == (b.client_transport, b.server_transport)),
             "{wanted}"
         );
     }
 }
 
 /// The heading of a column.
-fn head(front: Transport, back: Transport) -> String {
+fn head(client_transport: Transport, server_transport: Transport) -> String {
     let word = |way| match way {
         Transport::Pipe => "pipe",
         Transport::Http => "HTTP",
     };
-    format!("client on {}, server on {}", word(front), word(back))
+    format!(
+        "client on {}, server on {}",
+        word(client_transport),
+        word(server_transport)
+    )
 }
 
 /// How many scenarios run concurrently. Most of them wait.

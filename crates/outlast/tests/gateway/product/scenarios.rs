@@ -4,27 +4,27 @@ use std::time::Duration;
 
 use outlast::task::Policy;
 use outlast::task::TtlPolicy;
-use outlast_testkit::mcp::caller::{Answers, Caller, Ending, Kind, accepting, declining};
+use outlast_testkit::mcp::caller::{Caller, Ending, Kind, Responder, accepting, declining};
 use outlast_testkit::mcp::endpoint::Transport;
 use outlast_testkit::within;
 use serde_json::{Value, json};
 
 use super::deployment::{Deployment, DeploymentOptions};
 use crate::caller::connect;
-use crate::cell::{Cell, Fate};
+use crate::cell::{Cell, Recovery};
 use crate::events::{
     expires_after_its_ttl, helper, short_lived, task_in, three_polls_return_the_same, with_tickets,
 };
 use crate::scenario::Scenario;
 
 /// The result is the same as without the gateway.
-pub(super) async fn outcome(cell: Cell, tool: &str, answers: Answers) {
+pub(super) async fn outcome(cell: Cell, tool: &str, answers: Responder) {
     let deployment = Deployment::new(cell).await;
     let mut direct = connect(Kind::PlainLegacy, &deployment.direct()).await;
-    direct.answers = answers;
+    direct.responder = answers;
     let expected = direct.call(tool, json!({ "say": "x" })).await;
     let mut caller = deployment.caller().await;
-    caller.answers = answers;
+    caller.responder = answers;
     assert_eq!(caller.call(tool, json!({ "say": "x" })).await, expected);
 }
 
@@ -72,7 +72,7 @@ pub(super) async fn cancelled_at_once(cell: Cell) {
     let deployment = Deployment::new(cell).await;
     let mut caller = deployment.caller().await;
     let id = caller.send("tools/call", called(cell, "gated")).await;
-    if (cell.client, cell.front) == (Kind::PlainLegacy, Transport::Http) {
+    if (cell.client, cell.client_transport) == (Kind::PlainLegacy, Transport::Http) {
         // Two requests on two connections are not ordered.
         tokio::time::sleep(Duration::from_millis(200)).await;
     }
@@ -100,7 +100,7 @@ pub(super) async fn cancelled_too_late(cell: Cell) {
     if !cell.client.has_tasks() {
         deployment.gate.open();
         let answer = caller.answer_to(id).await;
-        if (cell.client, cell.front) != (Kind::PlainModern, Transport::Http) {
+        if (cell.client, cell.client_transport) != (Kind::PlainModern, Transport::Http) {
             let cancelled = json!({ "requestId": id, "reason": "too late" });
             caller.notify("notifications/cancelled", cancelled).await;
         }
@@ -223,8 +223,8 @@ pub(super) async fn gateway_restarts(cell: Cell, tool: &str, may_repeat: bool) {
     let params = json!({ "name": tool, "arguments": { "wait": 1 } });
     let begun = caller.begin(params).await;
     deployment.gate.until_waiting(1).await;
-    let fate = cell.fate(may_repeat);
-    if fate == Fate::GoesOn {
+    let recovery = cell.recovery(may_repeat);
+    if recovery == Recovery::Resumed {
         deployment.until_attached(task_in(&begun)).await;
     }
     caller.disconnect();
@@ -232,10 +232,10 @@ pub(super) async fn gateway_restarts(cell: Cell, tool: &str, may_repeat: bool) {
     caller.reconnect(&deployment.endpoint).await;
     deployment.gate.open();
     let ended = ending_of(&mut caller, begun).await;
-    let (expected, runs) = match fate {
-        Fate::GoesOn => (Some(tool), 1),
-        Fate::RunsAgain => (Some(tool), 2),
-        Fate::Unknown => (None, 1),
+    let (expected, runs) = match recovery {
+        Recovery::Resumed => (Some(tool), 1),
+        Recovery::RunsAgain => (Some(tool), 2),
+        Recovery::Unknown => (None, 1),
     };
     match expected {
         Some("gated") => assert_says(ended, "through"),

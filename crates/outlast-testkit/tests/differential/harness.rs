@@ -16,7 +16,7 @@ use outlast_engine::{
 };
 use outlast_wire::{Raw, Timestamp};
 
-use crate::script::{Deed, Hand, KEYS, NODES, NewOne, Note, OWNERS, Scene, TASKS};
+use crate::script::{Action, Hand, KEYS, NODES, NewOne, Note, OWNERS, Step, TASKS};
 
 /// A store that can be closed and opened again.
 #[async_trait]
@@ -27,9 +27,9 @@ pub(crate) trait Subject {
     async fn reopen(&mut self);
 }
 
-/// What a store said, in a form that can be compared.
+/// What a store returned, in a form that can be compared.
 #[derive(Debug, PartialEq)]
-pub(crate) enum Says {
+pub(crate) enum Output {
     Stored(Task),
     Known(TaskId),
     Refused(Refusal),
@@ -43,7 +43,7 @@ pub(crate) enum Says {
     Swapped(bool),
     Offered(Vec<(TaskId, Revision)>),
     Done,
-    /// The script asked for what cannot be, such as a command that the task refuses.
+    /// The step is not possible, such as a command that the task refuses.
     Nothing,
 }
 
@@ -52,11 +52,11 @@ pub(crate) enum Says {
 pub(crate) enum Refusal {
     Conflict,
     Exists,
-    NoRoom,
+    Full,
     Other(StoreError),
 }
 
-pub(crate) struct Stage<S> {
+pub(crate) struct Harness<S> {
     subject: S,
     now: Timestamp,
     /// The first revision of every task, for callers with a stale hand.
@@ -68,7 +68,7 @@ pub(crate) struct Stage<S> {
     names: [u64; NODES as usize],
 }
 
-impl<S: Subject> Stage<S> {
+impl<S: Subject> Harness<S> {
     pub(crate) fn new(subject: S) -> Self {
         Self {
             subject,
@@ -80,22 +80,22 @@ impl<S: Subject> Stage<S> {
         }
     }
 
-    pub(crate) async fn play(&mut self, scene: &Scene) -> Says {
+    pub(crate) async fn run(&mut self, step: &Step) -> Output {
         self.now = self.now.plus(50);
         let store = self.subject.store().clone();
-        match scene {
-            Scene::Insert(new) => self.insert(new).await,
-            Scene::Change {
+        match step {
+            Step::Insert(new) => self.insert(new).await,
+            Step::Change {
                 task,
-                deed,
+                action,
                 hand,
                 skew,
                 records,
             } => {
                 let now = Timestamp(self.now.0.saturating_add_signed(*skew));
-                self.change(*task, deed, *hand, now, records).await
+                self.change(*task, action, *hand, now, records).await
             }
-            Scene::Remove(picks) => {
+            Step::Remove(picks) => {
                 let mut tasks = Vec::new();
                 for (n, hand) in picks {
                     let task = self.in_hand(id(*n), *hand).await;
@@ -103,28 +103,28 @@ impl<S: Subject> Stage<S> {
                 }
                 let mut gone = fixtures::removal(&store, tasks).await;
                 gone.sort();
-                Says::Removed(gone)
+                Output::Removed(gone)
             }
-            Scene::Look { task, owner } => {
+            Step::Look { task, owner } => {
                 let scope = owner.map_or(Scope::AnyTask, |n| Scope::OwnedBy(name(n)));
                 self.look(&scope, id(*task)).await
             }
-            Scene::Walk { owner, limit } => self.walk(&name(*owner), *limit).await,
-            Scene::Due { after } => {
+            Step::Walk { owner, limit } => self.walk(&name(*owner), *limit).await,
+            Step::Due { after } => {
                 self.now = self.now.plus(*after);
                 self.due().await
             }
-            Scene::SomeDue { limit } => {
+            Step::SomeDue { limit } => {
                 let due = store.due(self.now, *limit).await;
-                Says::SomeDue(due.expect("the store is open").tasks.len())
+                Output::SomeDue(due.expect("the store is open").tasks.len())
             }
-            Scene::Usage(owner) => self.usage(&name(*owner)).await,
-            Scene::Write(notes) => {
+            Step::Usage(owner) => self.usage(&name(*owner)).await,
+            Step::Write(notes) => {
                 let written = store.write_records(self.records(notes)).await;
                 written.expect("the store is open");
-                Says::Done
+                Output::Done
             }
-            Scene::Swap {
+            Step::Swap {
                 expected,
                 kind,
                 key,
@@ -141,37 +141,37 @@ impl<S: Subject> Stage<S> {
                     },
                 };
                 let swapped = store.swap_record(swap, self.now).await;
-                Says::Swapped(swapped.expect("the store is open"))
+                Output::Swapped(swapped.expect("the store is open"))
             }
-            Scene::Read(kind, key) => {
+            Step::Read(kind, key) => {
                 let found = store.record(&record_key(*kind, *key), self.now).await;
-                Says::Records(found.expect("the store is open").into_iter().collect())
+                Output::Records(found.expect("the store is open").into_iter().collect())
             }
-            Scene::ReadAll(kind, owner) => self.read_all(*kind, *owner).await,
-            Scene::Join(n) => {
+            Step::ReadAll(kind, owner) => self.read_all(*kind, *owner).await,
+            Step::Join(n) => {
                 let feed = store.join(self.node(*n)).await;
                 self.feeds.insert(*n, feed.expect("the store is open"));
-                Says::Done
+                Output::Done
             }
-            Scene::Leave(n) => {
+            Step::Leave(n) => {
                 self.leave(*n).await;
-                Says::Done
+                Output::Done
             }
-            Scene::Claim(n) => self.claim(*n).await,
-            Scene::Reopen => {
+            Step::Claim(n) => self.claim(*n).await,
+            Step::Reopen => {
                 // No engine outlives the process.
                 for n in 0..NODES {
                     self.leave(n).await;
                 }
                 drop(store);
                 self.subject.reopen().await;
-                Says::Done
+                Output::Done
             }
         }
     }
 
     /// Everything that can be asked.
-    pub(crate) async fn audit(&mut self) -> Vec<Says> {
+    pub(crate) async fn audit(&mut self) -> Vec<Output> {
         let mut all = Vec::new();
         for n in 0..TASKS {
             all.push(self.look(&Scope::AnyTask, id(n)).await);
@@ -184,7 +184,7 @@ impl<S: Subject> Stage<S> {
             all.push(self.read_all(kind, None).await);
         }
         for n in 0..NODES {
-            self.play(&Scene::Join(n)).await;
+            self.run(&Step::Join(n)).await;
             all.push(self.claim(n).await);
         }
         all.push(self.due().await);
@@ -193,7 +193,7 @@ impl<S: Subject> Stage<S> {
         all
     }
 
-    async fn insert(&mut self, new: &NewOne) -> Says {
+    async fn insert(&mut self, new: &NewOne) -> Output {
         let (owner_open, owner_retained, open, retained) = new.quota;
         let task = NewTask {
             owner: name(new.owner),
@@ -214,30 +214,30 @@ impl<S: Subject> Stage<S> {
         match self.subject.store().insert(insert).await {
             Ok(InsertResult::New(task)) => {
                 self.first.insert(task.id, (*task).clone());
-                Says::Stored((*task).clone())
+                Output::Stored((*task).clone())
             }
-            Ok(InsertResult::Existing(id)) => Says::Known(id),
-            Err(error) => Says::Refused(error.into()),
+            Ok(InsertResult::Existing(id)) => Output::Known(id),
+            Err(error) => Output::Refused(error.into()),
         }
     }
 
     async fn change(
         &self,
         n: u8,
-        deed: &Deed,
+        action: &Action,
         hand: Hand,
         now: Timestamp,
         records: &[Note],
-    ) -> Says {
+    ) -> Output {
         let Some(task) = self.in_hand(id(n), hand).await else {
-            return Says::Nothing;
+            return Output::Nothing;
         };
         let (store, expected) = (self.subject.store(), task.revision);
-        match Arc::new(task.clone()).apply(self.command(deed, &task, now), now) {
-            Err(_) => Says::Nothing,
+        match Arc::new(task.clone()).apply(self.command(action, &task, now), now) {
+            Err(_) => Output::Nothing,
             Ok(step) => match step.next {
                 Next::Removed => {
-                    Says::Removed(fixtures::removal(store, [(task.id, expected)]).await)
+                    Output::Removed(fixtures::removal(store, [(task.id, expected)]).await)
                 }
                 Next::Stored(next, body) => {
                     let replace = Replace {
@@ -248,24 +248,24 @@ impl<S: Subject> Stage<S> {
                         records: self.records(records),
                     };
                     match store.replace(replace).await {
-                        Ok(task) => Says::Stored((*task).clone()),
-                        Err(error) => Says::Refused(error.into()),
+                        Ok(task) => Output::Stored((*task).clone()),
+                        Err(error) => Output::Refused(error.into()),
                     }
                 }
             },
         }
     }
 
-    async fn look(&self, scope: &Scope, id: TaskId) -> Says {
+    async fn look(&self, scope: &Scope, id: TaskId) -> Output {
         let store = self.subject.store();
         let shown = store.get(scope, id).await.expect("the store is open");
         let task = store.load(scope, id).await.expect("the store is open");
         let body = store.body(scope, id).await.expect("the store is open");
         assert_eq!(shown.is_some(), task.is_some(), "get and load agree");
-        Says::Task(shown.zip(task.map(|task| (*task).clone())), body)
+        Output::Task(shown.zip(task.map(|task| (*task).clone())), body)
     }
 
-    async fn walk(&self, owner: &Owner, limit: usize) -> Says {
+    async fn walk(&self, owner: &Owner, limit: usize) -> Output {
         let (mut pages, mut after) = (Vec::new(), None);
         loop {
             let page = self.subject.store().page(owner, after, limit).await;
@@ -273,43 +273,43 @@ impl<S: Subject> Stage<S> {
             pages.push(page.tasks);
             after = page.next;
             if after.is_none() {
-                return Says::Pages(pages);
+                return Output::Pages(pages);
             }
         }
     }
 
-    async fn due(&self) -> Says {
+    async fn due(&self) -> Output {
         let due = self.subject.store().due(self.now, 1_000).await;
         let mut due = due.expect("the store is open");
         due.tasks.sort();
-        Says::Due(due.tasks, due.next)
+        Output::Due(due.tasks, due.next)
     }
 
-    async fn usage(&self, owner: &Owner) -> Says {
+    async fn usage(&self, owner: &Owner) -> Output {
         let used = self.subject.store().usage(owner).await;
-        Says::Usage(used.expect("the store is open"))
+        Output::Usage(used.expect("the store is open"))
     }
 
-    async fn read_all(&self, kind: u8, owner: Option<u8>) -> Says {
+    async fn read_all(&self, kind: u8, owner: Option<u8>) -> Output {
         let kind = record_key(kind, 0).kind;
         let owner = owner.map(name);
         let found = self.subject.store();
         let found = found.records(&kind, owner.as_ref(), self.now).await;
         let mut found = found.expect("the store is open");
         found.sort_by(|a, b| a.key.cmp(&b.key));
-        Says::Records(found)
+        Output::Records(found)
     }
 
     /// What is offered to a node, if it lives.
-    async fn claim(&self, n: u8) -> Says {
+    async fn claim(&self, n: u8) -> Output {
         if !self.feeds.contains_key(&n) {
-            return Says::Nothing;
+            return Output::Nothing;
         }
         let offers = self.subject.store().claim(self.node(n), 1_000).await;
         let offers = offers.expect("the store is open");
         let mut offers: Vec<_> = offers.iter().map(|task| (task.id, task.revision)).collect();
         offers.sort();
-        Says::Offered(offers)
+        Output::Offered(offers)
     }
 
     async fn leave(&mut self, n: u8) {
@@ -334,47 +334,47 @@ impl<S: Subject> Stage<S> {
         }
     }
 
-    fn command(&self, deed: &Deed, task: &Task, now: Timestamp) -> Command {
+    fn command(&self, action: &Action, task: &Task, now: Timestamp) -> Command {
         let attempt = task.attempt;
         let key = |n: &u8| InputKey::new(format!("question {n}"));
-        match deed {
-            Deed::Ask(n) => Command::RequestInput {
+        match action {
+            Action::Ask(n) => Command::RequestInput {
                 attempt,
                 key: key(n),
                 request: fixtures::input_request(),
                 limit: usize::from(KEYS),
             },
-            Deed::Withdraw(n) => Command::WithdrawInput {
+            Action::Withdraw(n) => Command::WithdrawInput {
                 attempt,
                 key: key(n),
             },
-            Deed::Answer(n) => {
+            Action::Answer(n) => {
                 Command::ProvideInput([(key(n), fixtures::input_response("[true]"))].into())
             }
-            Deed::Confirm(n) => Command::ConfirmInput {
+            Action::Confirm(n) => Command::ConfirmInput {
                 attempt,
                 key: key(n),
             },
-            Deed::Status(n) => Command::Status {
+            Action::Status(n) => Command::Status {
                 attempt,
                 message: format!("page {n}").into(),
             },
-            Deed::Attach => Command::SaveResumeState {
+            Action::Attach => Command::SaveResumeState {
                 attempt,
                 state: ResumeState(Arc::from([0, 255])),
             },
-            Deed::CancelNow => Command::CancelNow,
-            Deed::RequestCancel(after) => Command::RequestCancel {
+            Action::CancelNow => Command::CancelNow,
+            Action::RequestCancel(after) => Command::RequestCancel {
                 deadline: now.plus(*after),
             },
-            Deed::End(outcome) => Command::End {
+            Action::End(outcome) => Command::End {
                 attempt,
                 outcome: outcome.clone(),
                 message: None,
             },
-            Deed::Due => Command::Due,
-            Deed::Extend(ttl) => Command::Extend { ttl: *ttl },
-            Deed::Claim(n, how) => Command::Claim {
+            Action::Due => Command::Due,
+            Action::Extend(ttl) => Command::Extend { ttl: *ttl },
+            Action::Claim(n, how) => Command::Claim {
                 executor: self.node(*n),
                 how: *how,
             },
@@ -409,7 +409,7 @@ impl From<StoreError> for Refusal {
             StoreError::Full { .. }
             | StoreError::Busy { .. }
             | StoreError::OwnerBusy { .. }
-            | StoreError::OwnerFull { .. } => Self::NoRoom,
+            | StoreError::OwnerFull { .. } => Self::Full,
             other => Self::Other(other),
         }
     }

@@ -1,4 +1,4 @@
-//! Stores that break their word, to see that it is noticed.
+//! Stores that are wrong on purpose. The check of the histories must detect them.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -8,35 +8,35 @@ use async_trait::async_trait;
 use outlast_engine::store::{Replace, Snapshot, StoreFuture};
 use outlast_engine::{Committed, MemoryStore, Scope, Store, Task, TaskId, forward_store};
 
-/// How a store lies.
+/// What is wrong with a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Lie {
-    /// Every look shows the task as it was at the look before.
-    OldNews,
+pub(crate) enum Fault {
+    /// Every read returns the task as it was at the previous read.
+    OldReads,
     /// A task may end although it has ended.
     TwoEnds,
 }
 
-pub(crate) struct Lying {
+pub(crate) struct WrongStore {
     inner: Arc<MemoryStore>,
-    lie: Lie,
+    fault: Fault,
     shown: Mutex<HashMap<TaskId, Snapshot>>,
 }
 
-impl Lying {
-    pub(crate) fn new(lie: Lie) -> Self {
+impl WrongStore {
+    pub(crate) fn new(fault: Fault) -> Self {
         Self {
             inner: Arc::new(MemoryStore::new()),
-            lie,
+            fault,
             shown: Mutex::default(),
         }
     }
 }
 
 #[async_trait]
-impl Store for Lying {
+impl Store for WrongStore {
     fn replace(&self, replace: Replace) -> StoreFuture<'static, Committed<Task>> {
-        if self.lie != Lie::TwoEnds || replace.next.state.ending().is_none() {
+        if self.fault != Fault::TwoEnds || replace.next.state.ending().is_none() {
             return self.inner.replace(replace);
         }
         let inner = self.inner.clone();
@@ -57,7 +57,7 @@ impl Store for Lying {
     fn get<'a>(&'a self, scope: &'a Scope, id: TaskId) -> StoreFuture<'a, Option<Snapshot>> {
         StoreFuture::boxed(async move {
             let now = self.inner.get(scope, id).await?;
-            if self.lie != Lie::OldNews {
+            if self.fault != Fault::OldReads {
                 return Ok(now);
             }
             let mut shown = self.shown.lock().expect("no holder of the lock panics");
