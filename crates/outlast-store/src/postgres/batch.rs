@@ -275,8 +275,22 @@ fn task(task: &Task, body: Option<&Raw>) -> Value {
     row.into()
 }
 
+/// The insertion of a task that exists elsewhere. No quota applies.
+#[cfg(feature = "sqlite")]
+pub(super) fn copied(copy: &Task, body: Option<&Raw>) -> Value {
+    json!({
+        "kind": "insert",
+        "task": task(copy, body),
+        "owner_open": u64::MAX,
+        "owner_retained": u64::MAX,
+        "open": u64::MAX,
+        "retained": u64::MAX,
+        "records": [],
+    })
+}
+
 /// The columns of a record to write, or its key if it is deleted.
-fn record(write: &RecordWrite) -> Value {
+pub(super) fn record(write: &RecordWrite) -> Value {
     match write {
         RecordWrite::Put(record) => put(record),
         RecordWrite::Delete(key) => json!({ "kind": encode(&key.kind), "key": encode(&key.key) }),

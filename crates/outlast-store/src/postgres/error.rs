@@ -35,6 +35,9 @@ pub enum PostgresError {
     /// The database refused something or cannot be reached.
     #[error("cannot use the PostgreSQL database: {}; check the URL and that the database runs", describe(.0))]
     Database(#[from] tokio_postgres::Error),
+    /// A row cannot be read.
+    #[error("{0}; use the outlast that wrote it")]
+    Row(String),
     /// The database did not answer.
     #[error(
         "the PostgreSQL database did not answer within {0} s; check the URL and that the database runs"

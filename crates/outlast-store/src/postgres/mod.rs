@@ -14,14 +14,19 @@
 //! | `read`, `row`, `text` | statements that read, and tasks as rows |
 //! | `leases`, `renewals` | joined nodes, their leases, and the claim of tasks of lost nodes |
 //! | `progress` | progress of tasks that waits for the writer |
+//! | `nodes` | a list of the nodes for people |
+//! | `copy` | a copy of a store in a file |
 //! | `changes`, `listener` | what other nodes changed, and notifications of it |
 
 mod batch;
 mod changes;
 mod connection;
+#[cfg(feature = "sqlite")]
+mod copy;
 mod error;
 mod leases;
 mod listener;
+mod nodes;
 mod options;
 mod progress;
 mod read;
@@ -33,7 +38,10 @@ mod text;
 mod tls;
 mod writer;
 
+#[cfg(feature = "sqlite")]
+pub use copy::{CopyCounts, CopyError, copy_from_sqlite};
 pub use error::PostgresError;
+pub use nodes::nodes;
 pub use options::PostgresUrl;
 pub use renewals::{HEARTBEAT, LEASE, Renewals, TRUST_WINDOW};
 pub use store::Postgres;

@@ -12,6 +12,7 @@ use tokio_postgres::types::Type;
 
 use super::batch::{bounded, owner as owner_text};
 use super::connection::{Link, Parameter};
+use super::nodes;
 use super::row::{self, COLUMNS, Cells};
 use super::text::encode;
 
@@ -202,12 +203,7 @@ impl Reader {
     }
 
     pub(super) async fn nodes(&self) -> Result<Vec<NodeStatus>, StoreError> {
-        let sql = format!(
-            "SELECT node, epoch, state, address, open_tasks,
-                 (1000 * extract(epoch FROM expires - clock_timestamp()))::bigint AS lease
-             FROM {}.node_overview ORDER BY node",
-            self.schema
-        );
+        let sql = nodes::statement(&self.schema);
         let rows = self.link.query(&sql, &[]).await?;
         rows.iter().map(row::node).collect()
     }

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use outlast_engine::index::Index;
-use outlast_engine::store::{Filter, Position};
+use outlast_engine::store::{Filter, Position, Record};
 use outlast_engine::{Scope, StoreError, Task, TaskId};
 use outlast_wire::Raw;
 use rusqlite::Connection;
@@ -13,7 +13,7 @@ use super::file_fault::FileFault;
 use super::lock::{self, Holder};
 use super::mark::Mark;
 use super::row::{LAST_POSITION, RowId};
-use super::{body, connect, scan, schema};
+use super::{body, connect, records, scan, schema};
 use crate::open_error::OpenError;
 
 /// The tasks in a file at the time when it was opened.
@@ -99,6 +99,11 @@ impl SqliteReader {
             return Ok(None);
         };
         body::task(&self.connection, row, id).map_err(|fault| fault.error())
+    }
+
+    /// All records, expired ones included.
+    pub fn records(&self) -> Result<Vec<Record>, StoreError> {
+        records::all(&self.connection).map_err(|error| FileFault::from(error).error())
     }
 
     /// The body of a task in `scope`.

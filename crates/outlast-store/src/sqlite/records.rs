@@ -112,6 +112,12 @@ pub(super) fn of_kind(
         .collect()
 }
 
+/// All records, expired ones included.
+pub(super) fn all(connection: &Connection) -> rusqlite::Result<Vec<Record>> {
+    let sql = "SELECT kind, key, owner, expires, bytes FROM records ORDER BY kind, key";
+    connection.prepare(sql)?.query_map((), record)?.collect()
+}
+
 fn record(row: &Row<'_>) -> rusqlite::Result<Record> {
     let owner = row.get_ref(2)?.as_str_or_null()?.map(str::parse);
     let owner = owner.transpose().map_err(|error: OwnerParseError| {

@@ -1,5 +1,6 @@
 //! The store in PostgreSQL, on a real server that the tests start.
 
+mod copied;
 mod laws;
 mod node;
 mod nodes;
