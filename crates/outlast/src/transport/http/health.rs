@@ -16,7 +16,7 @@ impl Router {
         match path {
             "/healthz" => Some(line(200, "ok".to_owned())),
             "/readyz" => Some(match self.not_ready().await {
-                None => line(200, "ready".to_owned()),
+                None => ready(self.nodes().await),
                 Some(why) => line(503, format!("not ready: {why}")),
             }),
             _ => None,
@@ -36,6 +36,35 @@ impl Router {
             return Some(self.no_connection());
         }
         descriptors::exhausted()
+    }
+
+    /// One line for each node, if the store grants leases. It needs no token, so it has no addresses.
+    async fn nodes(&self) -> Vec<String> {
+        let Some(first) = self.endpoints.first() else {
+            return Vec::new();
+        };
+        let engine = &first.endpoint.sessions.server().engine;
+        let nodes = timeout(MAX_STORE_DELAY, engine.nodes()).await;
+        let mut nodes = nodes.ok().and_then(Result::ok).unwrap_or_default();
+        if nodes.iter().all(|node| node.lease.is_none()) {
+            nodes.clear();
+        }
+        let nodes = nodes.iter().map(|node| {
+            let this = if node.node == engine.node() {
+                " (this node)"
+            } else {
+                ""
+            };
+            let lease = node.lease.unwrap_or_default().as_secs_f64();
+            format!(
+                "node {}{this}: {}, lease {lease:.1} s, epoch {}, {} open tasks",
+                node.node.0,
+                node.state.word(),
+                node.epoch,
+                node.open_tasks
+            )
+        });
+        nodes.collect()
     }
 
     /// Why a connection is rejected.
@@ -79,6 +108,16 @@ pub(super) fn no_new_work(engine: &Engine) -> Option<String> {
         Err(EngineError::Closing) => Some(SHUTTING_DOWN.to_owned()),
         Err(starting) => Some(starting.to_string()),
     }
+}
+
+/// The page of a server that accepts new tasks.
+fn ready(nodes: Vec<String>) -> Page {
+    let mut page = line(200, "ready".to_owned());
+    for node in nodes {
+        page.body.push_str(&node);
+        page.body.push('\n');
+    }
+    page
 }
 
 /// A page of one line.
