@@ -16,6 +16,7 @@ mod inspect;
 mod interrupts;
 mod logs;
 mod nearest;
+mod nodes;
 mod relay;
 mod schema;
 mod serve;
@@ -60,7 +61,8 @@ fn main() -> ExitCode {
             Command::Adopt(args) => adopt::run(&args),
             Command::Gateway(args) => gateway::run(args.command).await,
             Command::Serve(serve) => serve::run(serve).await,
-            Command::Store(store) => store::run(&store),
+            Command::Store(store) => store::run(&store).await,
+            Command::Nodes(nodes) => nodes::run(&nodes).await,
             Command::Token(token) => token::run(&token),
             Command::Tools(tools) => tools::run(tools).await,
             Command::Doctor(doctor) => doctor::run(doctor).await,

@@ -1,17 +1,45 @@
-//! `outlast store`: copies a store.
+//! `outlast store`: copies a store, to a file or to a database.
 
-use outlast::store::StoreUrl;
+use outlast::store::{OpenError, StoreUrl};
+use outlast_store::postgres::{CopyCounts, CopyError, copy_from_sqlite};
 use outlast_store::sqlite;
 use outlast_store::sqlite::{BackupError, Existing};
 
-use crate::args::{Backup, Store, StoreCommand};
+use crate::args::{Backup, Copy, Store, StoreCommand};
 use crate::dirs;
 use crate::exit::Failure;
 use crate::terminal;
 
-pub(crate) fn run(store: &Store) -> Result<(), Failure> {
+pub(crate) async fn run(store: &Store) -> Result<(), Failure> {
     match &store.command {
         StoreCommand::Backup(backup) => run_backup(backup),
+        StoreCommand::Copy(copy) => run_copy(copy).await,
+    }
+}
+
+async fn run_copy(copy: &Copy) -> Result<(), Failure> {
+    let (StoreUrl::Sqlite(from), StoreUrl::Postgres(to)) = (&copy.from, &copy.to) else {
+        return Err(Failure::Usage(
+            "only a store in a file can be copied, and only to a database\n  next: outlast store copy sqlite:PATH \
+             postgres://USER@HOST/DATABASE"
+                .into(),
+        ));
+    };
+    match copy_from_sqlite(from, to).await {
+        Ok(CopyCounts { tasks, records }) => {
+            let from = from.display();
+            terminal::say!(
+                "copied {tasks} tasks and {records} records from {from} to {to}, and compared them\n  next: start \
+                 gateways with --store {to}, and give them the same --tokens FILE"
+            );
+            Ok(())
+        }
+        Err(CopyError::NoStore(path)) => Err(Failure::NoStore(path)),
+        Err(CopyError::Open(error)) => Err(error.into()),
+        Err(CopyError::Store(error)) => Err(error.into()),
+        Err(CopyError::Database(error)) => Err(OpenError::from(error).into()),
+        Err(error @ CopyError::NotEmpty(_)) => Err(Failure::Usage(error.to_string())),
+        Err(error) => Err(std::io::Error::other(error).into()),
     }
 }
 

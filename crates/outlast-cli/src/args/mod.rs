@@ -6,6 +6,7 @@ mod completions;
 mod gateway;
 mod inspect;
 mod logs;
+mod nodes;
 mod relay;
 mod serve;
 mod store;
@@ -28,9 +29,10 @@ pub(crate) use completions::Completions;
 pub(crate) use gateway::{Gateway, GatewayCommand, GatewayLogs, GatewayStatus};
 pub(crate) use inspect::Inspect;
 pub(crate) use logs::{Format, Logs};
+pub(crate) use nodes::Nodes;
 pub(crate) use relay::{Background, Stdio};
 pub(crate) use serve::Serve;
-pub(crate) use store::{Backup, Store, StoreCommand};
+pub(crate) use store::{Backup, Copy, Store, StoreCommand};
 pub(crate) use tasks::{
     AnswerArgs, Delete, List, Rerun, TaskArgs, TaskSource, Tasks, TasksCommand, Watch,
 };
@@ -76,8 +78,10 @@ pub(crate) enum Command {
     Tools(Tools),
     /// List, show, watch, cancel, answer, run again and delete tasks, in a store or at a server.
     Tasks(Tasks),
-    /// Copy a store, even while a gateway uses it.
+    /// Copy a store to a file, even while a gateway uses it, or to a database.
     Store(Store),
+    /// List the gateways and servers that share a database, with their leases and load.
+    Nodes(Nodes),
     /// Create, list and revoke tokens for clients of the gateway, also while it runs.
     Token(Token),
     /// Check a server: its version, capabilities and tools in each era of the protocol, and its

@@ -7,6 +7,7 @@ use metrics_exporter_prometheus::{BuildError, Matcher, PrometheusBuilder, Promet
 use outlast::engine::Engine;
 use outlast::gateway::UpstreamEndpoint;
 use outlast::task::Owner;
+use outlast_engine::store::NodeState;
 
 /// Starts to collect metrics.
 pub(super) fn collect() -> Result<PrometheusHandle, BuildError> {
@@ -20,6 +21,26 @@ pub(super) fn collect() -> Result<PrometheusHandle, BuildError> {
         "mcp_calls_running",
         unit,
         "Calls that run in this process, tasks or not."
+    );
+    describe_gauge!(
+        "outlast_nodes",
+        unit,
+        "Nodes that share the store, by the state of their leases."
+    );
+    describe_gauge!(
+        "outlast_node_lease_seconds",
+        Unit::Seconds,
+        "Time until the lease of this node lapses; 0 in a store without leases."
+    );
+    describe_gauge!(
+        "outlast_node_epoch",
+        unit,
+        "How often this node has joined the store."
+    );
+    describe_gauge!(
+        "outlast_node_open_tasks",
+        unit,
+        "Open tasks that this node executes."
     );
     describe_gauge!(
         "outlast_upstream_connections",
@@ -52,6 +73,18 @@ pub(super) async fn text(
         let ended = usage.retained.saturating_sub(usage.open);
         gauge!("mcp_tasks", "status" => "open").set(usage.open as f64);
         gauge!("mcp_tasks", "status" => "ended").set(ended as f64);
+    }
+    if let Ok(nodes) = engine.nodes().await {
+        for state in [NodeState::Joined, NodeState::Lapsed, NodeState::Lost] {
+            let count = nodes.iter().filter(|node| node.state == state).count();
+            gauge!("outlast_nodes", "state" => state.word()).set(count as f64);
+        }
+        if let Some(own) = nodes.iter().find(|node| node.node == engine.node()) {
+            let lease = own.lease.map(|lease| lease.as_secs_f64());
+            gauge!("outlast_node_lease_seconds").set(lease.unwrap_or_default());
+            gauge!("outlast_node_epoch").set(own.epoch as f64);
+            gauge!("outlast_node_open_tasks").set(own.open_tasks as f64);
+        }
     }
     gauge!("mcp_calls_running").set(engine.running() as f64);
     for served in served {

@@ -25,6 +25,76 @@ fn a_task_of_one_gateway_is_followed_at_another() {
 }
 
 #[test]
+fn nodes_are_listed_with_their_leases() {
+    let home = TempDir::new().expect("a folder");
+    let url = PostgresServer::shared().fresh_url();
+    let (one, _two) = (on(home.path(), &url), on(home.path(), &url));
+    let table = one.run_ok(&["nodes", "--store", &url]);
+    assert!(table.starts_with("NODE"), "{table}");
+    assert_eq!(table.matches("joined").count(), 2, "{table}");
+    let json = one.run_ok(&["nodes", "--store", &url, "--json"]);
+    let nodes: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+    let nodes = nodes.as_array().expect("a list");
+    assert_eq!(nodes.len(), 2, "{json}");
+    for node in nodes {
+        assert!(
+            node["leaseMs"].as_u64().expect("a lease") <= 10_000,
+            "{json}"
+        );
+        assert_eq!((&node["epoch"], &node["openTasks"]), (&1.into(), &0.into()));
+    }
+    let (_, ready) = one.get("/readyz");
+    assert!(ready.contains("ready\nnode "), "{ready}");
+    assert_eq!(
+        ready.matches("(this node): joined, lease ").count(),
+        1,
+        "{ready}"
+    );
+    assert_eq!(ready.matches("\nnode ").count(), 2, "{ready}");
+    let (_, metrics) = one.get("/metrics");
+    assert!(
+        metrics.contains("outlast_nodes{state=\"joined\"} 2"),
+        "{metrics}"
+    );
+    assert!(metrics.contains("outlast_node_epoch 1"), "{metrics}");
+}
+
+#[test]
+fn a_stopped_store_is_copied_to_a_database() {
+    let home = TempDir::new().expect("a folder");
+    let file = home.path().join("copied.db");
+    let from = format!("sqlite:{}", file.display());
+    let url = PostgresServer::shared().fresh_url();
+    let gateway = on(home.path(), &from);
+    let ended = gateway.run_ok(&[
+        "call", "{}", "wait", "ms=1", "--task", "--detach", "--as", "v1",
+    ]);
+    assert_waited(&gateway, &ended);
+    let copy = |from: &str| {
+        let copied = outlast(home.path())
+            .args(["store", "copy", from, &url])
+            .output();
+        let copied = copied.expect("it runs");
+        (copied.status.code(), text(&copied.stderr))
+    };
+    let (code, why) = copy(&from);
+    assert!(code == Some(5) && why.contains("in use"), "{why}");
+    gateway.kill();
+    let (code, said) = copy(&from);
+    assert!(code == Some(0) && said.contains("copied 1 tasks"), "{said}");
+    let (code, why) = copy(&from);
+    assert!(code == Some(2) && why.contains("?schema=NAME"), "{why}");
+    let (code, why) = copy("sqlite:missing.db");
+    assert!(code == Some(5) && why.contains("no store"), "{why}");
+    let (code, why) = copy("memory:");
+    assert!(
+        code == Some(2) && why.contains("next: outlast store copy"),
+        "{why}"
+    );
+    assert_waited(&on(home.path(), &url), &ended);
+}
+
+#[test]
 fn tasks_of_a_killed_gateway_are_settled_by_another() {
     let home = TempDir::new().expect("a folder");
     let url = PostgresServer::shared().fresh_url();
