@@ -1,4 +1,4 @@
-//! `cargo xtask bench`: the cost of the HTTP server, the gateway and the store, as tables.
+//! `cargo xtask bench`: the cost of the HTTP server, the gateway and the stores, as tables.
 
 use std::process::Command;
 
@@ -19,6 +19,12 @@ pub(crate) fn run(args: &[String]) -> Result<(), String> {
         return Err(format!("no benchmark is named {what}; there are: {there}"));
     }
     let mut command = Command::new(env!("CARGO"));
+    if what == "nodes" {
+        // It starts a database, which only the testkit does.
+        let run = ["run", "--release", "--package", "outlast-testkit", "--bin"];
+        command.args(run).args(["nodes_bench", "--"]).args(args);
+        return run_command(command.current_dir(root()));
+    }
     command
         .args(["run", "--release", "--package", "outlast-bench", "--", what])
         .args(args)
@@ -41,6 +47,6 @@ pub(crate) fn run(args: &[String]) -> Result<(), String> {
     run_command(&mut command)
 }
 
-const BENCHMARKS: [&str; 4] = ["http", "gateway", "store", "bars"];
+const BENCHMARKS: [&str; 5] = ["http", "gateway", "store", "nodes", "bars"];
 
 const SUPERGATEWAY: &str = "node_modules/supergateway/dist/index.js";
