@@ -12,7 +12,7 @@ use std::process::{Command, ExitCode, Stdio};
 use serde_json::Value;
 
 use crate::npm::root;
-use crate::{part, record};
+use crate::{debian, part, record};
 
 /// The record of the test programs, before the tests have their full names.
 const RAW_RECORD: &str = "programs";
@@ -22,6 +22,7 @@ const TESTS: [&str; 3] = ["test", "--workspace", "--all-features"];
 
 /// Runs all tests and records those that pass.
 pub(crate) fn run() -> Result<(), String> {
+    postgres()?;
     record::begin(RAW_RECORD)?;
     // Read before the build, which can replace this program at its path.
     let own = std::env::current_exe().map_err(|error| error.to_string())?;
@@ -37,6 +38,17 @@ pub(crate) fn run() -> Result<(), String> {
     let done = part::run(&mut command);
     record::add("tests", &named(&names, &record::raw(RAW_RECORD)?))?;
     done
+}
+
+/// Installs PostgreSQL and PgBouncer, if this machine does not have them.
+fn postgres() -> Result<(), String> {
+    let is_named = std::env::var_os("OUTLAST_POSTGRES_BIN").is_some();
+    // Debian keeps the programs of each version in a folder that is not on PATH.
+    let installed = Path::new("/usr/lib/postgresql").is_dir();
+    if !is_named && !installed {
+        debian::program("pg_ctlcluster", "postgresql")?;
+    }
+    debian::program("pgbouncer", "pgbouncer").map(drop)
 }
 
 /// Builds the test programs and returns their names by path.

@@ -1,6 +1,6 @@
 //! `cargo xtask soak`: long runs. `--minutes` runs load with kills, `images` simulates power loss,
-//! `gateway` runs every event in every cell and kills the gateway in every state of every cell, and `nodes` lets nodes
-//! and their database fail.
+//! `gateway` runs every event in every cell and kills the gateway in every state of every cell, `nodes` lets nodes
+//! and their database fail, and `simulation` does it with simulated time.
 
 use std::process::Command;
 
@@ -17,6 +17,7 @@ pub(crate) fn run(args: &[String]) -> Result<(), String> {
         },
         ["images"] => images(),
         ["gateway"] => gateway(),
+        ["simulation"] => simulation(),
         ["nodes"] => nodes(10),
         ["nodes", "--minutes", minutes] => match minutes.parse() {
             Ok(minutes) => nodes(minutes),
@@ -24,7 +25,7 @@ pub(crate) fn run(args: &[String]) -> Result<(), String> {
         },
         _ => Err(format!(
             "usage: cargo xtask soak --minutes N | cargo xtask soak images | cargo xtask soak gateway | \
-             cargo xtask soak nodes --minutes N (got {})",
+             cargo xtask soak nodes --minutes N | cargo xtask soak simulation (got {})",
             args.join(" ")
         )),
     }
@@ -87,6 +88,28 @@ fn nodes(minutes: u64) -> Result<(), String> {
     let mut command = Command::new(env!("CARGO"));
     command.args(test).current_dir(root());
     run_command(command.env("OUTLAST_NODES_SECONDS", (60 * minutes).to_string()))
+}
+
+/// The test that `cargo test` runs with 500 seeds: three nodes on simulated time. The first seed is the
+/// time, so that every run tries other ones.
+fn simulation() -> Result<(), String> {
+    let test = [
+        "test",
+        "--release",
+        "--package",
+        "outlast-testkit",
+        "--test",
+        "simulation",
+        "--",
+        "--nocapture",
+    ];
+    let since = std::time::UNIX_EPOCH
+        .elapsed()
+        .map_err(|error| error.to_string())?;
+    let mut command = Command::new(env!("CARGO"));
+    command.args(test).current_dir(root());
+    command.env("OUTLAST_SIMULATION_SEED", since.as_secs().to_string());
+    run_command(command.env("OUTLAST_SIMULATION_SEEDS", "20000"))
 }
 
 /// The complete tables, of which `cargo test` runs a part. They print a table each and fail on any
