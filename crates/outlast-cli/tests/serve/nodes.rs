@@ -62,7 +62,9 @@ fn nodes_are_listed_with_their_leases() {
 #[test]
 fn a_stopped_store_is_copied_to_a_database() {
     let home = TempDir::new().expect("a folder");
-    let file = home.path().join("copied.db");
+    // The default store of the gateway.
+    let file = home.path().join("outlast/tasks.db");
+    std::fs::create_dir(home.path().join("outlast")).expect("a folder");
     let from = format!("sqlite:{}", file.display());
     let url = PostgresServer::shared().fresh_url();
     let gateway = on(home.path(), &from);
@@ -91,6 +93,8 @@ fn a_stopped_store_is_copied_to_a_database() {
         code == Some(2) && why.contains("next: outlast store copy"),
         "{why}"
     );
+    // The gateway on the database makes its own token for the same local user.
+    std::fs::remove_file(home.path().join("outlast/tasks.db.token")).expect("a token");
     assert_waited(&on(home.path(), &url), &ended);
 }
 
