@@ -289,7 +289,7 @@ const RUNNER: &str = "work";
 
 const KEY: &str = "question";
 
-const CREATORS: usize = 8;
+const CREATORS: usize = 24;
 
 const SHORT_DELAY: Duration = Duration::from_millis(50);
 
