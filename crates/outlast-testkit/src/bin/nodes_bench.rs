@@ -260,15 +260,12 @@ impl Ours {
         let store: Arc<dyn Store> = Arc::new(Postgres::open(&PostgresUrl::new(url)).await?);
         let gate = Arc::new(Notify::new());
         let opened = gate.clone();
-        let policy = Policy {
-            quota: Quota {
-                owner_open: u32::MAX,
-                owner_retained: u32::MAX,
-                open: u64::MAX,
-                retained: u64::MAX,
-            },
-            ..Policy::default()
-        };
+        let quota = Quota::default()
+            .with_owner_open(u32::MAX)
+            .with_owner_retained(u32::MAX)
+            .with_open(u64::MAX)
+            .with_retained(u64::MAX);
+        let policy = Policy::default().with_quota(quota);
         let immediate = FnRunner::new(|_, _| async { Outcome::Result(text()) });
         let gated = FnRunner::new(move |_, _| {
             let opened = opened.clone();
