@@ -75,7 +75,8 @@ impl Sqlite {
             }
         })?;
         let Contents {
-            connection,
+            mut connection,
+            version,
             mark,
             index,
             record_expiry,
@@ -87,6 +88,7 @@ impl Sqlite {
         if had_log {
             connect::empty_log(&connection).map_err(refused())?;
         }
+        schema::migrate(&mut connection, &path, version)?;
         let mark = mark.next(MarkState::Open);
         begin_session(&connection, &path, &mark)?;
         let files = OpenFiles::of(&path).map_err(OpenError::io(&path))?;
@@ -122,6 +124,7 @@ impl Sqlite {
 /// The content of a complete store.
 struct Contents {
     connection: Connection,
+    version: u32,
     mark: Mark,
     index: Index<RowId>,
     record_expiry: Option<Timestamp>,
@@ -137,7 +140,7 @@ impl Contents {
     ) -> Result<Self, OpenError> {
         let refused = || OpenError::sqlite(path);
         let connection = connect::writing(path, options).map_err(refused())?;
-        schema::require_store(&connection, path)?;
+        let version = schema::require_store(&connection, path)?;
         let mark = Mark::read(&connection).map_err(refused())?;
         let mark = mark.ok_or_else(|| OpenError::corrupt(path, "its mark is missing"))?;
         check_completeness(&mark, path, lock)?;
@@ -157,6 +160,7 @@ impl Contents {
             index,
             record_expiry: records::next_expiry(&connection).map_err(refused())?,
             connection,
+            version,
             mark,
         })
     }

@@ -1,9 +1,13 @@
 //! The tables, their version, and the mark.
+//!
+//! A store of an older version is migrated when it is opened. Before, it is copied, because an
+//! older program refuses a newer store.
 
 use std::path::Path;
 
 use rusqlite::{Connection, TransactionBehavior};
 
+use super::backup::{BackupError, Existing, backup};
 use super::connect;
 use super::file;
 use super::mark::Mark;
@@ -17,7 +21,10 @@ pub(super) const APPLICATION: u32 = 0x4f75_7453;
 pub(super) const UNRELEASED_APPLICATION: u32 = 0x4f75_744c;
 
 /// The schema version that this program writes.
-pub(super) const VERSION: u32 = 1;
+pub(super) const VERSION: u32 = MIGRATIONS.len() as u32;
+
+/// What makes each version of the version before. The first makes the tables.
+const MIGRATIONS: [&str; 2] = [include_str!("schema/v1.sql"), include_str!("schema/v2.sql")];
 
 /// The page with the mark: the root of the first table, after the header and the first pointer map.
 pub(super) const MARK_PAGE: u32 = 3;
@@ -49,8 +56,9 @@ pub(super) fn set_mark(connection: &Connection, mark: &Mark) -> rusqlite::Result
     }
 }
 
-/// Refuses a file that is not a store of this version.
-pub(super) fn require_store(connection: &Connection, path: &Path) -> Result<(), OpenError> {
+/// Returns the version of a store. Refuses a file that is not a store of this version or an older
+/// one.
+pub(super) fn require_store(connection: &Connection, path: &Path) -> Result<u32, OpenError> {
     let number = |pragma: &str| -> Result<u32, OpenError> {
         connection
             .pragma_query_value(None, pragma, |row| row.get(0))
@@ -58,7 +66,7 @@ pub(super) fn require_store(connection: &Connection, path: &Path) -> Result<(), 
     };
     file::require_application(path, number("application_id")?)?;
     match number("user_version")? {
-        VERSION => Ok(()),
+        found @ 1..=VERSION => Ok(found),
         found if found > VERSION => Err(OpenError::Newer {
             path: path.to_owned(),
             found,
@@ -68,9 +76,40 @@ pub(super) fn require_store(connection: &Connection, path: &Path) -> Result<(), 
     }
 }
 
+/// Migrates the store at `path` from version `found`, completely or not at all, after a copy of it
+/// was written.
+pub(super) fn migrate(
+    connection: &mut Connection,
+    path: &Path,
+    found: u32,
+) -> Result<(), OpenError> {
+    if found == VERSION {
+        return Ok(());
+    }
+    let copy = file::side_file(path, &format!(".v{found}"));
+    // A copy of a start that was killed before the migration is replaced.
+    backup(path, &copy, Existing::Replace).map_err(|error| match error {
+        BackupError::Open(error) => error,
+        other => OpenError::io(&copy)(std::io::Error::other(other)),
+    })?;
+    let refused = || OpenError::sqlite(path);
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate);
+    let transaction = transaction.map_err(refused())?;
+    for sql in MIGRATIONS.iter().skip(found as usize) {
+        transaction.execute_batch(sql).map_err(refused())?;
+    }
+    transaction
+        .pragma_update(None, "user_version", VERSION)
+        .map_err(refused())?;
+    transaction.commit().map_err(refused())?;
+    Ok(())
+}
+
 fn fill(connection: &mut Connection) -> rusqlite::Result<()> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    transaction.execute_batch(include_str!("schema/v1.sql"))?;
+    for sql in MIGRATIONS {
+        transaction.execute_batch(sql)?;
+    }
     let mark = Mark::new(&transaction)?;
     transaction.execute("INSERT INTO meta VALUES ('mark', ?1)", [mark.text()])?;
     transaction.pragma_update(None, "user_version", VERSION)?;

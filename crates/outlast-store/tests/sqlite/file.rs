@@ -77,7 +77,7 @@ async fn a_file_of_a_newer_version_is_not_changed() {
             refused,
             OpenError::Newer {
                 found: 7,
-                known: 1,
+                known: 2,
                 ..
             }
         ),
@@ -85,7 +85,7 @@ async fn a_file_of_a_newer_version_is_not_changed() {
     );
     let words = refused.to_string();
     assert!(
-        words.contains("version 7") && words.contains("up to 1"),
+        words.contains("version 7") && words.contains("up to 2"),
         "{words}"
     );
     assert_eq!(fs::read(folder.path()).unwrap(), before);

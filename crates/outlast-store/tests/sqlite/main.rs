@@ -20,3 +20,4 @@ mod replaced_files;
 mod rows;
 mod space;
 mod unreleased;
+mod upgrade;

@@ -1,5 +1,5 @@
-//! Files of builds from before the first release are refused, and the error names them. P11 applies from the first
-//! release on: every later schema adds a file here that must open.
+//! Files of builds from before version 1 of the schema are refused by name. P11 applies from
+//! version 1 on; `upgrade.rs` has a file of each.
 
 use std::fs;
 
