@@ -5,8 +5,9 @@
 //! line contains arguments, input or results. The command line does not log this target by default.
 
 use super::call_span;
-use crate::id::{InputKey, TaskId};
+use crate::id::{InputKey, Scope, TaskId};
 use crate::outcome::Ending;
+use crate::owner::Owner;
 use crate::task::Task;
 use crate::transition::Takeover;
 
@@ -55,9 +56,32 @@ pub(crate) fn expired(task: TaskId) {
     tracing::info!(target: AUDIT, %task, "expired and removed");
 }
 
+/// A cancellation was requested or performed.
+pub(crate) fn cancelled(task: &Task, scope: &Scope) {
+    described(task, |owner, runner, tool| {
+        let by = caller(owner, scope);
+        tracing::info!(target: AUDIT, task = %task.id, owner, by, runner, tool, "cancelled");
+    });
+}
+
 /// A task was deleted before its TTL ended.
-pub(crate) fn deleted(task: TaskId) {
-    tracing::info!(target: AUDIT, %task, "deleted");
+pub(crate) fn deleted(task: TaskId, owner: &Owner, scope: &Scope) {
+    let owner = owner.to_string();
+    let by = caller(&owner, scope);
+    tracing::info!(target: AUDIT, %task, owner, by, "deleted");
+}
+
+/// An ended task exceeded the limits of its retention.
+pub(crate) fn pruned(task: TaskId) {
+    tracing::info!(target: AUDIT, %task, "removed by retention");
+}
+
+/// Who used a task: its owner, or the user of the gateway, who may use the tasks of all owners.
+fn caller<'a>(owner: &'a str, scope: &Scope) -> &'a str {
+    match scope {
+        Scope::OwnedBy(_) => owner,
+        Scope::AnyTask => "operator",
+    }
 }
 
 /// Writes a line about a task, in the trace of its call.

@@ -12,7 +12,9 @@ use super::metrics::EngineMetrics;
 use super::recovery::RetryLimit;
 use super::runners::{RunnerMap, Runners};
 use super::subscribers::Subscribers;
-use super::{Engine, EngineError, Inner, Phase, RecoveryCounts, Runner, phase};
+use super::{
+    Engine, EngineError, Inner, Phase, RecoveryCounts, Retention, Runner, StatusRecorder, phase,
+};
 use crate::clock::{Clock, Ids, RandomIds, SystemClock};
 use crate::policy::Policy;
 use crate::runtime::spawn;
@@ -27,6 +29,8 @@ pub struct EngineBuilder {
     runners: RunnerMap,
     absent: Option<Arc<dyn Runner>>,
     before_recovery: Option<Preparation>,
+    status_recorder: Option<Arc<dyn StatusRecorder>>,
+    retention: Retention,
 }
 
 /// Work that must complete before tasks are recovered.
@@ -43,6 +47,8 @@ impl Engine {
             runners: RunnerMap::new(),
             absent: None,
             before_recovery: None,
+            status_recorder: None,
+            retention: Retention::default(),
         }
     }
 }
@@ -90,6 +96,18 @@ impl EngineBuilder {
         self
     }
 
+    /// Writes the records of `recorder` with each change of a status.
+    pub fn status_recorder(mut self, recorder: Arc<dyn StatusRecorder>) -> Self {
+        self.status_recorder = Some(recorder);
+        self
+    }
+
+    /// Deletes ended tasks that exceed `retention` before their TTL ends.
+    pub fn retention(mut self, retention: Retention) -> Self {
+        self.retention = retention;
+        self
+    }
+
     /// Joins the store, recovers every task whose executor is lost, and opens.
     pub async fn open(self) -> Result<(Engine, RecoveryCounts), EngineError> {
         let (engine, start) = self.start();
@@ -124,6 +142,7 @@ impl EngineBuilder {
             orphans: Notify::new(),
             phases,
             metrics: EngineMetrics::new(),
+            status_recorder: self.status_recorder,
         });
         let engine = Engine {
             inner: inner.clone(),
@@ -131,6 +150,7 @@ impl EngineBuilder {
         };
         let guard = engine.shutdown_guard.clone();
         let before_recovery = self.before_recovery;
+        let retention = self.retention;
         let start = async move {
             let node = inner.node;
             let events = inner.store.join(node).await?;
@@ -157,6 +177,9 @@ impl EngineBuilder {
             spawn(inner.clone().run_reconciler(unresolved_ids));
             spawn(inner.clone().run_store_event_loop(events));
             spawn(inner.clone().run_recovery_loop());
+            if retention.is_limited() {
+                spawn(inner.clone().run_retention(retention));
+            }
             guard.enter(Phase::Open);
             Ok(recovered)
         };

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Engine, EngineError};
+use super::{Engine, EngineError, audit};
 use crate::id::{InputKey, Scope, TaskId};
 use crate::input::InputResponse;
 use crate::policy::millis;
@@ -18,7 +18,9 @@ impl Engine {
         scope: &Scope,
         id: TaskId,
     ) -> Result<Committed<Task>, EngineError> {
-        self.change(scope, id, Command::CancelNow).await
+        let cancelled = self.change(scope, id, Command::CancelNow).await?;
+        audit::cancelled(&cancelled, scope);
+        Ok(cancelled)
     }
 
     /// Requests that the work of a task stops. The request is durable when this resolves
@@ -34,7 +36,10 @@ impl Engine {
             .change(scope, id, Command::RequestCancel { deadline })
             .await
         {
-            Ok(_) => Ok(()),
+            Ok(task) => {
+                audit::cancelled(&task, scope);
+                Ok(())
+            }
             Err(EngineError::Refused(Refused::AlreadyEnded(_) | Refused::Unchanged)) => Ok(()),
             Err(error) => Err(error),
         }

@@ -8,7 +8,7 @@ use outlast_wire::{Raw, Timestamp};
 use super::call_state::{CallStage, CallState};
 use super::{EndedTask, EngineError, Event, Inner, audit};
 use crate::id::{Revision, Scope, TaskId};
-use crate::store::{Committed, Reason, Replace, Snapshot, StoreError, TaskSummary};
+use crate::store::{Committed, Reason, Replace, Snapshot, Status, StoreError, TaskSummary};
 use crate::task::Task;
 use crate::transition::{Command, Effect, Effects, Next, Refused};
 
@@ -159,12 +159,14 @@ impl Inner {
         if next.revision == expected {
             return Err(ChangeError::Refused(Refused::Unchanged));
         }
+        let records = self.status_records(&next, Some(Status::of_task(task)));
+        let has_records = !records.is_empty();
         let replace = Replace {
             node: self.node,
             expected,
             next,
             body: body.clone(),
-            records: Vec::new(),
+            records,
         };
         let stored = self.store.replace(replace).await.map_err(|error| {
             if error.is_transient() {
@@ -172,6 +174,7 @@ impl Inner {
             }
             ChangeError::Store(error)
         })?;
+        self.status_records_stored(has_records);
         if let Some(ending) = stored.state.ending() {
             let took = stored.updated.since(stored.created);
             self.metrics.ended(&stored.origin, ending, took);

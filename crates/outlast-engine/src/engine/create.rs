@@ -73,7 +73,7 @@ impl Inner {
     ) -> Result<CreatedTask, EngineError> {
         loop {
             let retry = call.request_key.is_some().then(|| call.clone());
-            let records = std::mem::take(&mut call.records);
+            let mut records = std::mem::take(&mut call.records);
             let local_data = call.local_data.take();
             let (task, runner) = self.admit(call)?;
             let id = task.id;
@@ -84,6 +84,9 @@ impl Inner {
             let events = follower
                 .is_some()
                 .then(|| self.subscribers.subscribe_to_events(id));
+            let status_records = self.status_records(&task, None);
+            let has_records = !status_records.is_empty();
+            records.extend(status_records);
             let reply = self.store.insert(Insert {
                 task,
                 quota: self.policy.quota,
@@ -91,6 +94,7 @@ impl Inner {
             });
             match self.insert_result(id, reply).await {
                 Ok(InsertResult::New(task)) => {
+                    self.status_records_stored(has_records);
                     let follower = follower.take().zip(events);
                     self.start(
                         &task,

@@ -12,12 +12,12 @@ impl Engine {
         let Snapshot::Ended(summary) = self.get(scope, id).await? else {
             return Ok(false);
         };
-        let inner = self.inner.clone();
+        let (inner, scope) = (self.inner.clone(), scope.clone());
         run_to_completion(async move {
             let removed = inner.store.remove(inner.node, vec![(id, summary.revision)]);
             let is_removed = !removed.await?.is_empty();
             if is_removed {
-                audit::deleted(id);
+                audit::deleted(id, &summary.owner, &scope);
                 inner.task_removed(id);
             }
             Ok(is_removed)

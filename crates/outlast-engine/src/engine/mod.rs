@@ -29,11 +29,13 @@ mod queries;
 mod reconcile;
 mod recovery;
 mod rerun;
+mod retention;
 mod run;
 mod runner;
 mod runners;
 mod running_calls;
 mod shutdown;
+mod status_records;
 mod status_writer;
 mod store_events;
 mod subscribers;
@@ -63,8 +65,10 @@ pub(crate) use phase::Phase;
 pub use promote::{Promotion, RunningCall};
 pub use queries::TaskPage;
 pub use recovery::RecoveryCounts;
+pub use retention::{ExcessTasks, Retention, RetentionLimits};
 pub use runner::{FnRunner, Runner};
 pub use shutdown::ShutdownReport;
+pub use status_records::StatusRecorder;
 pub use trace::call_span;
 pub use wait::{OutcomeOrWait, OutcomeWait, Watch};
 
@@ -93,6 +97,7 @@ pub(crate) struct Inner {
     orphans: Notify,
     phases: phase::PhaseWatch,
     metrics: metrics::EngineMetrics,
+    status_recorder: Option<Arc<dyn StatusRecorder>>,
 }
 
 impl Engine {

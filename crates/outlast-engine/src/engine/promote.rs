@@ -178,14 +178,19 @@ impl RunningCall {
         };
         let quota = self.inner.policy.quota;
         let records = std::mem::take(&mut self.records);
+        let status_records = self.inner.status_records(&task, None);
+        let has_records = !status_records.is_empty();
         let received = self.inner.store.insert(Insert {
             task,
             quota,
-            records: records.clone(),
+            records: [records.clone(), status_records].concat(),
         });
         let inserted = self.inner.insert_result(self.call_state.id, received).await;
         let kept = match inserted {
-            Ok(InsertResult::New(task)) => Ok(task),
+            Ok(InsertResult::New(task)) => {
+                self.inner.status_records_stored(has_records);
+                Ok(task)
+            }
             Ok(InsertResult::Existing(_)) => Err(EngineError::KeyConflict(Arc::from(""))),
             Err(error) => {
                 if error.is_transient() {

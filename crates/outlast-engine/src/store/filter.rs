@@ -7,7 +7,7 @@ use outlast_wire::Timestamp;
 use super::Snapshot;
 use crate::outcome::Ending;
 use crate::owner::Owner;
-use crate::task::State;
+use crate::task::{State, Task};
 
 /// Selects tasks. A task matches if it matches every field that is set. The default matches all
 /// tasks of all owners.
@@ -84,15 +84,25 @@ impl Status {
     /// The status of `task`.
     pub fn of(task: &Snapshot) -> Self {
         match task {
-            Snapshot::Open(task) => match task.state {
-                State::AwaitingInput(_) => Self::InputRequired,
-                State::Working | State::Ended(_) => Self::Working,
-            },
-            Snapshot::Ended(summary) => match summary.ending {
-                Ending::Result => Self::Completed,
-                Ending::ToolError | Ending::Error(_) => Self::Failed,
-                Ending::Cancelled => Self::Cancelled,
-            },
+            Snapshot::Open(task) => Self::of_task(task),
+            Snapshot::Ended(summary) => Self::of_ending(summary.ending),
+        }
+    }
+
+    /// The status of a whole `task`.
+    pub fn of_task(task: &Task) -> Self {
+        match task.state {
+            State::Working => Self::Working,
+            State::AwaitingInput(_) => Self::InputRequired,
+            State::Ended(ending) => Self::of_ending(ending),
+        }
+    }
+
+    fn of_ending(ending: Ending) -> Self {
+        match ending {
+            Ending::Result => Self::Completed,
+            Ending::ToolError | Ending::Error(_) => Self::Failed,
+            Ending::Cancelled => Self::Cancelled,
         }
     }
 

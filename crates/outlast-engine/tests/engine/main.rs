@@ -13,5 +13,7 @@ mod lifecycle;
 mod nodes;
 mod promotion;
 mod recovery;
+mod retention;
 mod shutdown;
 mod starting;
+mod status_records;
