@@ -1,5 +1,6 @@
 //! The address of a server, and how to open links to it.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use outlast_wire::version::Era;
@@ -141,6 +142,34 @@ impl Target {
             #[cfg(feature = "http")]
             TargetKind::Http(options) => options.max_message_bytes = message_bytes(payload),
             _ => {}
+        }
+        self
+    }
+
+    /// Sets headers, or environment variables of a child process. They replace those with the same
+    /// names.
+    pub(crate) fn with_credentials(
+        mut self,
+        headers: &BTreeMap<String, String>,
+        env: &BTreeMap<String, String>,
+    ) -> Self {
+        match &mut self.how {
+            TargetKind::Child(options) => {
+                // The last of several values of a variable is used.
+                let env = env.iter().map(|(name, value)| (name.into(), value.into()));
+                options.env.extend(env);
+            }
+            TargetKind::Http(options) => {
+                let is_set = |name: &str| headers.keys().any(|set| set.eq_ignore_ascii_case(name));
+                options.headers.retain(|(name, _)| !is_set(name));
+                if is_set("authorization") {
+                    options.bearer = None;
+                }
+                let headers = headers.iter();
+                let headers = headers.map(|(name, value)| (name.clone(), value.clone()));
+                options.headers.extend(headers);
+            }
+            TargetKind::InProcess(_) | TargetKind::Other(..) => {}
         }
         self
     }

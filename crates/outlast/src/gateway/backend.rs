@@ -54,6 +54,10 @@ impl Backend for Upstream {
         client: &Arc<ClientHandle>,
         tool: &str,
     ) -> Result<Option<PreparedCall>, ErrorObject> {
+        if !self.settings.allows(client.owner(), tool) {
+            // As a tool that does not exist.
+            return Ok(None);
+        }
         let permit = self.admit(client.owner())?;
         let connection = self.connection(client).await?;
         let server = connection.server();
@@ -251,7 +255,8 @@ impl Upstream {
         } else {
             HeaderAnnotations::Kept
         };
-        let tools = list::tools(page.borrow(), &self.settings, headers).map_err(odd)?;
+        let tools =
+            list::tools(page.borrow(), &self.settings, client.owner(), headers).map_err(odd)?;
         let cursor = list::our_cursor(page.borrow());
         let set = [("tools", &tools), ("nextCursor", &cursor)];
         let set = set

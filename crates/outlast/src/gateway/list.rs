@@ -1,6 +1,7 @@
 //! Converts lists of an upstream for our clients: cursors are wrapped, and tools declare the task
 //! support of the gateway.
 
+use outlast_engine::Owner;
 use outlast_wire::envelope::ErrorObject;
 use outlast_wire::object::Edit;
 use outlast_wire::object::NotAnObject;
@@ -27,15 +28,22 @@ pub(super) fn our_cursor(page: RawRef<'_>) -> Option<Raw> {
     Raw::encode(&format!("{CURSOR_PREFIX}{next}")).ok()
 }
 
-/// The tools of a page, each with the gateway's task support and, if required, without header
+/// The tools of a page that `owner` may use, each with the gateway's task support and, if required, without header
 /// annotations. `None` if no tool changes.
 pub(super) fn tools(
     page: RawRef<'_>,
     settings: &Settings,
+    owner: &Owner,
     headers: HeaderAnnotations,
 ) -> Result<Option<Raw>, NotAnObject> {
     let marked = headers == HeaderAnnotations::Removed && page.as_str().contains(HEADER_ANNOTATION);
+    let allows_all = settings.allows_all(owner);
     tool::edited_tools(page, |tool| {
+        let is_allowed =
+            |tool| tool::called(tool).is_some_and(|name| settings.allows(owner, &name));
+        if !allows_all && !is_allowed(tool) {
+            return Edit::Drop;
+        }
         let bare = marked.then(|| without_headers(tool));
         let tool = bare.as_ref().map_or(tool, Raw::borrow);
         let shown = tool::called(tool).and_then(|name| {
@@ -119,12 +127,22 @@ mod tests {
         // BR-LIST-7.
         let page = r#"{"tools":[{"name":"a","inputSchema":{"type":"object","properties":{"q":{"type":"string","x-mcp-header":"Q"},"r":{ "type" : "string"}}}}]}"#;
         let page = raw(page);
-        let removed = tools(page.borrow(), &never("a"), HeaderAnnotations::Removed);
+        let removed = tools(
+            page.borrow(),
+            &never("a"),
+            &Owner::Local,
+            HeaderAnnotations::Removed,
+        );
         assert_eq!(
             removed.unwrap().unwrap().as_str(),
             r#"[{"name":"a","inputSchema":{"type":"object","properties":{"q":{"type":"string"},"r":{ "type" : "string"}}}}]"#
         );
-        let kept = tools(page.borrow(), &never("a"), HeaderAnnotations::Kept);
+        let kept = tools(
+            page.borrow(),
+            &never("a"),
+            &Owner::Local,
+            HeaderAnnotations::Kept,
+        );
         let array = object::find(page.borrow(), &["tools"]).unwrap().to_raw();
         assert_eq!(kept.unwrap().unwrap_or(array.clone()), array);
     }
@@ -133,7 +151,12 @@ mod tests {
     fn every_tool_has_optional_task_support_unless_it_is_never_a_task() {
         // BR-LIST-1, BR-LIST-3, BR-LIST-4, BD-13.
         let page = r#"{"tools":[{"name":"must","execution":{"taskSupport":"required","x":1}},{"name":"never","execution":{"taskSupport":"optional"}},{"name":"plain", "y" : 2}]}"#;
-        let shown = tools(raw(page).borrow(), &never("never"), HeaderAnnotations::Kept);
+        let shown = tools(
+            raw(page).borrow(),
+            &never("never"),
+            &Owner::Local,
+            HeaderAnnotations::Kept,
+        );
         assert_eq!(
             shown.unwrap().unwrap().as_str(),
             r#"[{"name":"must","execution":{"taskSupport":"optional","x":1}},{"name":"never"},{"name":"plain", "y" : 2,"execution":{"taskSupport":"optional"}}]"#

@@ -8,6 +8,7 @@
 //! | where | what |
 //! |---|---|
 //! | `settings` | the settings of an upstream and of its tools |
+//! | `access` | which tools a caller may use, and its credentials at the upstream |
 //! | `pool`, `connection` | one connection for each owner and set of input kinds, open while it is needed |
 //! | `active_calls`, `listeners` | the active calls of a connection, and the clients that use it |
 //! | `admission` | how many calls can be open, in total and for each owner |
@@ -36,6 +37,7 @@
 //! # Ok(()) }
 //! ```
 
+mod access;
 mod active_calls;
 mod admission;
 mod backend;
@@ -74,10 +76,11 @@ use crate::client::{Era, Target};
 use crate::transport::child_registry::ChildRegistry;
 use admission::OpenCalls;
 use connection::ConnectSpec;
-use outlast_engine::SizeLimits;
+use outlast_engine::{Owner, SizeLimits};
 use pool::Pool;
 use probe::ProbeState;
 
+pub use access::{PrincipalSettings, ToolLists, ToolPattern};
 pub use endpoints::{UpstreamEndpoint, UpstreamEndpoints};
 pub use gateway::{Gateway, RunningGateway, policy};
 pub use settings::{Isolate, Settings, TaskMode, ToolSettings};
@@ -169,11 +172,16 @@ impl Upstream {
         self.pool.len()
     }
 
-    /// How to connect in `era`.
-    fn connect_spec(&self, era: Era) -> ConnectSpec {
+    /// How to connect in `era` for `owner`.
+    fn connect_spec(&self, era: Era, owner: &Owner) -> ConnectSpec {
+        let target = self.target.clone();
+        let target = match self.settings.principal(owner) {
+            Some(own) => target.with_credentials(&own.headers, &own.env),
+            None => target,
+        };
         ConnectSpec {
             name: self.name.clone(),
-            target: self.target.clone(),
+            target,
             era,
             handshake: self.settings.handshake_timeout,
             broadcaster: self.broadcaster.clone(),

@@ -282,7 +282,7 @@ impl Upstream {
             self.probes.wait_until_done().await;
         }
         let pending = PendingConnection {
-            spec: self.connect_spec(key.era),
+            spec: self.connect_spec(key.era, &key.owner),
             state,
             probe_failed: self.probe_failed.clone(),
             pool: self.pool.clone(),
@@ -324,7 +324,7 @@ impl Upstream {
         let dedicated = dedicated.map_err(|limit| self.limit_reached(limit))?;
         self.probes.wait_until_done().await;
         // Boxed because the future is large and rarely used.
-        let spec = self.connect_spec(self.settings.era_for(client));
+        let spec = self.connect_spec(self.settings.era_for(client), client.owner());
         Box::pin(Connection::open(
             &spec,
             client,

@@ -30,7 +30,7 @@ impl Upstream {
         }
         let _guard = self.probes.begin();
         let absent = Arc::new(ClientHandle::absent(Owner::Local, InputKinds::NONE));
-        let spec = self.connect_spec(self.settings.era);
+        let spec = self.connect_spec(self.settings.era, absent.owner());
         match Connection::connect(&spec, &absent, Resumption::default(), None).await {
             Ok(connection) => {
                 connection.upstream.close().await;

@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use outlast_engine::engine::{CallContext, Progress, Runner};
 use outlast_engine::task::ResumeState;
 use outlast_engine::{Attempt, Origin, Outcome};
-use outlast_wire::{Raw, log, meta, method, object, tool};
+use outlast_wire::{Raw, codes, log, meta, method, object, tool};
 
 use super::connection::Connection;
 use super::upstream_call::{self, UpstreamCall};
@@ -29,6 +29,10 @@ impl Runner for Upstream {
             Some(prepared) => prepared,
             None => {
                 let client = caller(&call, &cx);
+                let name = call.tool.as_deref().unwrap_or_default();
+                if !self.settings.allows(client.owner(), name) {
+                    return codes::invalid_params(format!("unknown tool: {name}")).into();
+                }
                 let permit = if cx.attempt() == Attempt(1) {
                     self.admit(client.owner())
                 } else {

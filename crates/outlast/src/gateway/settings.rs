@@ -6,6 +6,7 @@ use std::time::Duration;
 use outlast_engine::{InputKinds, RetryClass};
 use outlast_wire::version;
 
+use super::{PrincipalSettings, ToolLists};
 use crate::client::Era;
 use crate::server::{ClientHandle, TaskPolicy};
 
@@ -17,6 +18,11 @@ pub struct Settings {
     pub tool_defaults: ToolSettings,
     /// Settings for single tools, by name.
     pub tools: BTreeMap<String, ToolSettings>,
+    /// Which of its tools any caller may use.
+    pub tool_lists: ToolLists,
+    /// What applies to single callers, by the name of the principal. `local` is the user of this
+    /// machine, and `*` every caller without its own settings.
+    pub principals: BTreeMap<String, PrincipalSettings>,
     /// Whether its tool annotations are trusted (V1-TLS-4). If they are, an interrupted call of a
     /// tool that declares itself read-only or idempotent is run again.
     pub trust_annotations: bool,
@@ -121,6 +127,8 @@ impl Default for Settings {
         Self {
             tool_defaults: ToolSettings::default(),
             tools: BTreeMap::new(),
+            tool_lists: ToolLists::default(),
+            principals: BTreeMap::new(),
             trust_annotations: true,
             era: Era::default(),
             isolate: Isolate::default(),
