@@ -152,6 +152,8 @@ pub mod task;
 pub mod tools;
 #[cfg(any(feature = "client", feature = "server"))]
 pub mod transport;
+#[cfg(feature = "gateway")]
+pub mod webhook;
 pub mod wire;
 
 #[cfg(feature = "server")]

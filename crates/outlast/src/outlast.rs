@@ -5,11 +5,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use outlast_engine::engine::EngineBuilder;
+#[cfg(feature = "gateway")]
+use outlast_engine::engine::Retention;
 use outlast_engine::{Clock, Engine, MemoryStore, Policy, Store};
 
 use crate::server::Middleware;
 #[cfg(feature = "gateway")]
 use crate::transport::child_registry::ChildRegistry;
+#[cfg(feature = "gateway")]
+use crate::webhook::Webhook;
 
 /// The store and the policy of a gateway. A [`Server`](crate::Server) has its own builder.
 #[derive(Clone)]
@@ -23,6 +27,14 @@ pub struct Outlast {
     /// How long recovered tasks wait for an upstream that is added later.
     #[cfg(feature = "gateway")]
     pub(crate) late_upstreams: Option<Duration>,
+    /// What a gateway delivers.
+    #[cfg(feature = "gateway")]
+    pub(crate) webhooks: Vec<Webhook>,
+    /// The URL of the pages of a gateway, for links in deliveries.
+    #[cfg(feature = "gateway")]
+    pub(crate) public_url: Option<String>,
+    #[cfg(feature = "gateway")]
+    retention: Retention,
     clock: Option<Arc<dyn Clock>>,
 }
 
@@ -36,6 +48,12 @@ pub struct OutlastBuilder {
     children: Option<ChildRegistry>,
     #[cfg(feature = "gateway")]
     late_upstreams: Option<Duration>,
+    #[cfg(feature = "gateway")]
+    webhooks: Vec<Webhook>,
+    #[cfg(feature = "gateway")]
+    public_url: Option<String>,
+    #[cfg(feature = "gateway")]
+    retention: Retention,
     clock: Option<Arc<dyn Clock>>,
 }
 
@@ -53,7 +71,7 @@ impl Outlast {
         #[cfg(feature = "gateway")]
         let builder = {
             let children = self.children.clone();
-            builder.before_recovery(async move {
+            builder.retention(self.retention).before_recovery(async move {
                 match children {
                     Some(children) => children.end_orphans().await,
                     None => Ok(()),
@@ -103,6 +121,28 @@ impl OutlastBuilder {
         self
     }
 
+    #[cfg(feature = "gateway")]
+    /// Makes a gateway deliver changes of status to `webhooks`.
+    pub fn webhooks(mut self, webhooks: Vec<Webhook>) -> Self {
+        self.webhooks = webhooks;
+        self
+    }
+
+    #[cfg(feature = "gateway")]
+    /// Sets the URL under which people reach the pages of a gateway, for links in deliveries. The
+    /// default is its address on this machine.
+    pub fn public_url(mut self, url: Option<String>) -> Self {
+        self.public_url = url;
+        self
+    }
+
+    #[cfg(feature = "gateway")]
+    /// Deletes ended tasks that exceed `retention` before their TTL ends.
+    pub fn retention(mut self, retention: Retention) -> Self {
+        self.retention = retention;
+        self
+    }
+
     pub(crate) fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
         self.clock = Some(clock);
         self
@@ -118,6 +158,12 @@ impl OutlastBuilder {
             children: self.children,
             #[cfg(feature = "gateway")]
             late_upstreams: self.late_upstreams,
+            #[cfg(feature = "gateway")]
+            webhooks: self.webhooks,
+            #[cfg(feature = "gateway")]
+            public_url: self.public_url,
+            #[cfg(feature = "gateway")]
+            retention: self.retention,
             clock: self.clock,
         }
     }

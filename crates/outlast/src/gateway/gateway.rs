@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use outlast_engine::engine::RecoveryCounts;
 use outlast_engine::{Engine, EngineError, Policy, Store};
-use tokio::task::JoinHandle;
+use tokio::task::{AbortHandle, JoinHandle};
 use tokio::time::timeout;
 
 use super::Upstream;
@@ -16,6 +16,7 @@ use crate::outlast::Outlast;
 use crate::running_server::{DRAIN_TIMEOUT, Server};
 use crate::server::McpServer;
 use crate::transport::http::{self, HttpOptions, HttpServer, Pages};
+use crate::webhook::{Sender, Webhooks};
 
 /// Several upstreams that share an engine.
 pub struct Gateway {
@@ -24,12 +25,17 @@ pub struct Gateway {
     start: Option<JoinHandle<Result<RecoveryCounts, EngineError>>>,
     store: Arc<dyn Store>,
     upstreams: Arc<UpstreamEndpoints>,
+    webhooks: Option<Arc<Webhooks>>,
+    /// The URL of its pages, if it is not the address of the listener.
+    public_url: Option<String>,
 }
 
 /// A gateway that listens on HTTP.
 pub struct RunningGateway {
     gateway: Gateway,
     http: HttpServer,
+    /// Ends the sender of webhooks.
+    sender: Option<AbortHandle>,
 }
 
 impl Outlast {
@@ -68,6 +74,11 @@ impl Outlast {
         let builder = upstreams.iter().fold(builder, |builder, upstream| {
             builder.runner(upstream.runner.clone(), upstream.clone())
         });
+        let webhooks = (!self.webhooks.is_empty()).then(|| Webhooks::new(self.webhooks.clone()));
+        let builder = match &webhooks {
+            Some(webhooks) => builder.status_recorder(webhooks.clone()),
+            None => builder,
+        };
         let (engine, start) = builder.start();
         let start = tokio::spawn(start);
         let single = upstreams.len() == 1;
@@ -93,6 +104,8 @@ impl Outlast {
             engine,
             start: Some(start),
             store: self.store.clone(),
+            webhooks,
+            public_url: self.public_url.clone(),
         })
     }
 }
@@ -137,9 +150,19 @@ impl Gateway {
             http.shutdown().await;
             return Err(error);
         }
+        let sender = match self.webhooks.clone() {
+            Some(webhooks) => {
+                let own_url = || http.url_of("");
+                let url = self.public_url.clone().unwrap_or_else(own_url);
+                let sender = Sender::new(webhooks, self.engine.clone(), url)?;
+                Some(tokio::spawn(sender.run()).abort_handle())
+            }
+            None => None,
+        };
         Ok(RunningGateway {
             gateway: self,
             http,
+            sender,
         })
     }
 
@@ -195,6 +218,14 @@ impl RunningGateway {
     /// Like [`Self::shutdown`]. `before_close` runs after the calls have ended and before the
     /// upstreams are closed.
     pub async fn shutdown_after(self, before_close: impl Future<Output = ()>) -> io::Result<()> {
+        let sender = self.sender;
+        let before_close = async {
+            before_close.await;
+            // Deliveries that wait are sent after the next start.
+            if let Some(sender) = sender {
+                sender.abort();
+            }
+        };
         let ended = self.gateway.shutdown_after(before_close).await;
         self.http.shutdown().await;
         ended

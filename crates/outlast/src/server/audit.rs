@@ -1,4 +1,4 @@
-//! Audit events of requests about tasks: retrieved results, cancellations, and requests for tasks
+//! Audit events of requests about tasks: retrieved results, and requests for tasks
 //! that do not exist (V1-AUD-3). The engine writes the lifecycle of tasks to the same target.
 //!
 //! No secret is logged. A session id gives access to its session, so only its first characters are
@@ -12,10 +12,6 @@ use super::{IncomingRequest, Reply};
 
 pub(crate) fn retrieved(owner: &Owner, task: TaskId) {
     tracing::info!(target: AUDIT, %task, owner = owner.to_string(), "result retrieved");
-}
-
-pub(crate) fn cancelled(owner: &Owner, task: TaskId) {
-    tracing::info!(target: AUDIT, %task, owner = owner.to_string(), "cancelled");
 }
 
 /// Logs a request for a task that does not exist. Many of these mean that a caller guesses ids.

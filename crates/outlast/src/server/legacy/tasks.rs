@@ -70,7 +70,6 @@ impl LegacyRequest<'_> {
             .await
         {
             Ok(task) => {
-                audit::cancelled(&self.session.owner, id);
                 let text = id.text();
                 Reply::Result(v1::task(
                     &task.view(&text, self.session.server.engine.now()),

@@ -278,6 +278,11 @@ pub(super) fn retry_after(response: &Response) -> Option<Duration> {
     value.trim().parse().ok().map(Duration::from_secs)
 }
 
+/// The HTTP client for requests to `url` that are not MCP.
+pub(crate) fn client_to(url: &Url) -> Result<Client, String> {
+    client(url, &HttpClientOptions::new(url.as_str()))
+}
+
 /// The HTTP client for `url`: HTTP/1.1, without retries. Redirects are handled by
 /// [`Endpoint::follow`].
 fn client(url: &Url, options: &HttpClientOptions) -> Result<Client, String> {
