@@ -21,7 +21,12 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::SCHEMA;
-    use crate::serve::{LIMIT_KEYS, SERVER_KEYS, TOOL_KEYS, read_limits, read_settings};
+    use crate::serve::{
+        AUDIT_KEYS, LIMIT_KEYS, PRINCIPAL_KEYS, RETENTION_KEYS, SERVER_KEYS, TOOL_KEYS,
+        WEBHOOK_KEYS, read_limits, read_settings,
+    };
+
+    const SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
 
     fn schema() -> Value {
         serde_json::from_str(SCHEMA).unwrap()
@@ -48,6 +53,10 @@ mod tests {
         assert_eq!(keys("serverSettings"), set(&server));
         let tool = [&TOOL_KEYS[..], &["concurrency"]].concat();
         assert_eq!(keys("toolSettings"), set(&tool));
+        assert_eq!(keys("principalSettings"), set(&PRINCIPAL_KEYS));
+        assert_eq!(keys("webhook"), set(&WEBHOOK_KEYS));
+        assert_eq!(keys("auditFile"), set(&AUDIT_KEYS));
+        assert_eq!(keys("retentionLimits"), set(&RETENTION_KEYS));
     }
 
     #[test]
@@ -69,6 +78,20 @@ mod tests {
             json!({ "x": { "concurrency": 0 } }),
             json!({ "x": { "retry": "rerun" } }),
             json!([]),
+            json!(["read_*"]),
+            json!([1]),
+            json!("https://example.org"),
+            json!({ "file": "audit.log", "files": 100 }),
+            json!({ "file": "audit.log", "files": 101 }),
+            json!({ "completed": { "ageMs": 0, "count": 5, "bytes": 9 } }),
+            json!({ "failed": { "ageMs": -1 } }),
+            json!({ "ada": { "denyTools": ["x"], "headers": { "X": "k" }, "env": { "K": "k" } } }),
+            json!({ "ada": { "headers": { "X": 1 } } }),
+            json!({ "team": { "url": "http://127.0.0.1:1/", "secret": SECRET } }),
+            json!({ "team": { "url": "http://127.0.0.1:1/", "secret": SECRET, "on": ["working"] } }),
+            json!({ "team": { "url": "http://127.0.0.1:1/", "secret": SECRET, "on": [] } }),
+            json!({ "team": { "url": "http://127.0.0.1:1/", "secret": "short" } }),
+            json!({ "a/b": { "url": "http://127.0.0.1:1/", "secret": SECRET } }),
         ];
         for value in samples {
             for key in LIMIT_KEYS {

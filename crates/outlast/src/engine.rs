@@ -3,8 +3,8 @@
 
 pub use outlast_engine::engine::{
     AUDIT, CallContext, Change, Changes, CreatedTask, EndedTask, EngineBuilder, EngineError, Event,
-    FnRunner, InputError, NewCall, RecoveryCounts, Runner, ShutdownReport, TaskPage,
-    UnconfirmedResponse, Watch, Work,
+    ExcessTasks, FnRunner, InputError, NewCall, RecoveryCounts, Retention, RetentionLimits, Runner,
+    ShutdownReport, StatusRecorder, TaskPage, UnconfirmedResponse, Watch, Work,
 };
 pub use outlast_engine::transition::Refused;
 pub use outlast_engine::{Clock, Engine, Ids, RandomIds, SystemClock};

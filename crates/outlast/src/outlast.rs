@@ -71,12 +71,14 @@ impl Outlast {
         #[cfg(feature = "gateway")]
         let builder = {
             let children = self.children.clone();
-            builder.retention(self.retention).before_recovery(async move {
-                match children {
-                    Some(children) => children.end_orphans().await,
-                    None => Ok(()),
-                }
-            })
+            builder
+                .retention(self.retention)
+                .before_recovery(async move {
+                    match children {
+                        Some(children) => children.end_orphans().await,
+                        None => Ok(()),
+                    }
+                })
         };
         match &self.clock {
             Some(clock) => builder.clock(clock.clone()),

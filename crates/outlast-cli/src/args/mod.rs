@@ -34,7 +34,7 @@ pub(crate) use relay::{Background, Stdio};
 pub(crate) use serve::Serve;
 pub(crate) use store::{Backup, Copy, Store, StoreCommand};
 pub(crate) use tasks::{
-    AnswerArgs, Delete, List, Rerun, TaskArgs, TaskSource, Tasks, TasksCommand, Watch,
+    AnswerArgs, Delete, List, Prune, Rerun, TaskArgs, TaskSource, Tasks, TasksCommand, Watch,
 };
 pub(crate) use token::{Token, TokenAdd, TokenCommand, TokenStore};
 

@@ -59,6 +59,28 @@ fn status(word: &str) -> Result<Status, String> {
     })
 }
 
+/// A status in which a task has ended.
+pub(super) fn ended_status(word: &str) -> Result<Status, String> {
+    match Status::parse(word) {
+        Some(ended @ (Status::Completed | Status::Failed | Status::Cancelled)) => Ok(ended),
+        _ => Err("expected one of completed, failed, cancelled".into()),
+    }
+}
+
+/// An age in milliseconds.
+pub(super) fn age_ms(text: &str) -> Result<u64, String> {
+    let expected = || "expected an age such as 90s, 30m, 2h or 7d".to_owned();
+    let unit_ms = match text.as_bytes().last() {
+        Some(b's') => 1_000,
+        Some(b'm') => 60_000,
+        Some(b'h') => 3_600_000,
+        Some(b'd') => 86_400_000,
+        _ => return Err(expected()),
+    };
+    let count: u64 = text[..text.len() - 1].parse().map_err(|_| expected())?;
+    Ok(count.saturating_mul(unit_ms))
+}
+
 /// An age or a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Since {
@@ -87,15 +109,7 @@ impl FromStr for Since {
             let ms = u64::try_from(time.as_millisecond()).map_err(|_| expected())?;
             return Ok(Self::Time(Timestamp(ms)));
         }
-        let unit_ms = match text.as_bytes().last() {
-            Some(b's') => 1_000,
-            Some(b'm') => 60_000,
-            Some(b'h') => 3_600_000,
-            Some(b'd') => 86_400_000,
-            _ => return Err(expected()),
-        };
-        let count: u64 = text[..text.len() - 1].parse().map_err(|_| expected())?;
-        Ok(Self::AgeMs(count.saturating_mul(unit_ms)))
+        age_ms(text).map(Self::AgeMs).map_err(|_| expected())
     }
 }
 

@@ -4,9 +4,10 @@ use clap::{Parser, Subcommand};
 use clap_complete::engine::ArgValueCompleter;
 use outlast::store::StoreUrl;
 use outlast::task::Owner;
+use outlast_engine::store::Status;
 
 use super::gateway::GatewayStore;
-use super::task_filter::TaskFilter;
+use super::task_filter::{TaskFilter, age_ms, ended_status};
 use super::{InputArgs, ServerArgs, whole_number};
 use crate::completions;
 
@@ -36,6 +37,9 @@ pub(crate) enum TasksCommand {
     Rerun(Rerun),
     /// Delete ended tasks and their results before their TTL ends, at the running gateway.
     Delete(Delete),
+    /// Delete the ended tasks that exceed limits of age, number or size, at the running gateway.
+    /// The limits apply to each status separately. Prints the ids.
+    Prune(Prune),
 }
 
 #[derive(Debug, Parser)]
@@ -69,6 +73,29 @@ pub(crate) struct Delete {
     /// The ids of the tasks, whole or shortened.
     #[arg(value_name = "ID", required = true)]
     pub(crate) ids: Vec<String>,
+    #[command(flatten)]
+    pub(crate) at: GatewayStore,
+}
+
+#[derive(Debug, Parser)]
+#[group(id = "limits", required = true, multiple = true, args = ["older_than", "keep", "max_bytes"])]
+pub(crate) struct Prune {
+    /// Tasks that ended longer ago than this, such as `90s`, `30m`, `2h` or `7d`.
+    #[arg(long, value_name = "AGE", value_parser = age_ms)]
+    pub(crate) older_than: Option<u64>,
+    /// Tasks beyond the newest N.
+    #[arg(long, value_name = "N", value_parser = whole_number::<u64>)]
+    pub(crate) keep: Option<u64>,
+    /// Tasks beyond the newest whose results have together at most N bytes.
+    #[arg(long, value_name = "N", value_parser = whole_number::<u64>)]
+    pub(crate) max_bytes: Option<u64>,
+    /// Only tasks with one of these statuses: `completed`, `failed` or `cancelled`, separated by
+    /// commas [default: all three].
+    #[arg(long, value_name = "STATUS", value_delimiter = ',', value_parser = ended_status)]
+    pub(crate) status: Vec<Status>,
+    /// Print the ids and delete nothing.
+    #[arg(long)]
+    pub(crate) dry_run: bool,
     #[command(flatten)]
     pub(crate) at: GatewayStore,
 }

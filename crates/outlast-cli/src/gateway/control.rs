@@ -27,6 +27,16 @@ pub(crate) enum FirstLine {
     },
     /// Deletes an ended task.
     Delete { id: String },
+    /// Deletes ended tasks that exceed limits.
+    Prune {
+        /// The words of the statuses; all that are an end if empty.
+        statuses: Vec<String>,
+        age_ms: Option<u64>,
+        count: Option<u64>,
+        bytes: Option<u64>,
+        /// Only finds the tasks.
+        dry_run: bool,
+    },
     /// Returns a [`Status`].
     Status,
     /// Stops the gateway. The connection ends with its process.
@@ -64,6 +74,12 @@ pub(crate) enum Reply {
     Created(String),
     /// The task is deleted.
     Deleted,
+    /// These tasks exceed the limits.
+    Pruned {
+        ids: Vec<String>,
+        /// Whether there are more.
+        more: bool,
+    },
     Status(Status),
     /// The gateway is stopping.
     Stopping(Status),

@@ -5,7 +5,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use outlast::engine::Engine;
+use outlast::engine::{Engine, RetentionLimits};
 use outlast::gateway::{Gateway, UpstreamEndpoints};
 use outlast::server::McpServer;
 use outlast::transport::stdio;
@@ -146,6 +146,21 @@ impl LocalServer {
             }
             FirstLine::Delete { id } => {
                 let done = task_changes::delete(&self.engine, &id).await;
+                reply(&mut write, &done).await
+            }
+            FirstLine::Prune {
+                statuses,
+                age_ms,
+                count,
+                bytes,
+                dry_run,
+            } => {
+                let limits = RetentionLimits {
+                    age_ms,
+                    count,
+                    bytes,
+                };
+                let done = task_changes::prune(&self.engine, &statuses, limits, dry_run).await;
                 reply(&mut write, &done).await
             }
             FirstLine::Status => reply(&mut write, &Reply::Status(self.status())).await,

@@ -1,7 +1,8 @@
 //! Changes that the user of the local socket makes to tasks of any owner.
 
-use outlast::engine::{Engine, EngineError};
+use outlast::engine::{Engine, EngineError, Retention, RetentionLimits};
 use outlast::task::{RetryClass, Scope, TaskId};
+use outlast_engine::store::Status;
 
 use super::control::Reply;
 
@@ -40,6 +41,40 @@ pub(super) async fn delete(engine: &Engine, id: &str) -> Reply {
     }
 }
 
+/// Deletes ended tasks that exceed `limits`, for each status separately.
+pub(super) async fn prune(
+    engine: &Engine,
+    statuses: &[String],
+    limits: RetentionLimits,
+    dry_run: bool,
+) -> Reply {
+    let of = |status: Status| {
+        let is_given = statuses.is_empty() || statuses.iter().any(|word| word == status.word());
+        if is_given {
+            limits
+        } else {
+            RetentionLimits::default()
+        }
+    };
+    let retention = Retention {
+        completed: of(Status::Completed),
+        failed: of(Status::Failed),
+        cancelled: of(Status::Cancelled),
+    };
+    let limit = if dry_run {
+        MAX_SHOWN_TASKS
+    } else {
+        MAX_PRUNED_TASKS
+    };
+    match engine.prune(&retention, limit, dry_run).await {
+        Ok(excess) => Reply::Pruned {
+            ids: excess.tasks.iter().map(|(id, _)| id.to_string()).collect(),
+            more: excess.more,
+        },
+        Err(error) => Reply::Refused(error.to_string()),
+    }
+}
+
 fn not_ended(id: &str) -> Reply {
     Reply::Refused(format!(
         "task {id} has not ended\n  next: `outlast tasks cancel {id}`, or wait for its end"
@@ -55,3 +90,9 @@ fn refused(error: &EngineError, id: &str) -> Reply {
         error => Reply::Refused(format!("task {id}: {error}")),
     }
 }
+
+/// How many tasks one request deletes, so that the reply comes in time.
+const MAX_PRUNED_TASKS: usize = 500;
+
+/// How many tasks a dry run lists.
+const MAX_SHOWN_TASKS: usize = 10_000;

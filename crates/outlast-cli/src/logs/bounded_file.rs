@@ -1,5 +1,5 @@
 //! A log file of limited size that only its owner can read. When it is full, its content moves to
-//! one older file next to it.
+//! an older file next to it. The number of older files is limited.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -13,32 +13,45 @@ pub(crate) struct BoundedFile {
     path: PathBuf,
     size: u64,
     max_bytes: u64,
+    /// How many older files are kept.
+    older: usize,
 }
 
 impl BoundedFile {
     /// Opens the file at `path`, or creates it.
     pub(crate) fn open(path: &Path) -> io::Result<Self> {
-        Self::with_limit(path, MAX_BYTES)
+        Self::with_limits(path, MAX_BYTES, 1)
     }
 
-    fn with_limit(path: &Path, max_bytes: u64) -> io::Result<Self> {
+    /// As [`Self::open`], with at most `max_bytes` bytes in each file, and `older` older files.
+    pub(crate) fn with_limits(path: &Path, max_bytes: u64, older: usize) -> io::Result<Self> {
         let file = append(path)?;
         Ok(Self {
             size: file.metadata()?.len(),
             file,
             path: path.to_owned(),
             max_bytes,
+            older,
         })
     }
 
-    /// Moves the content to the older file and continues with an empty file.
+    /// Moves the content to the newest older file and continues with an empty file.
     fn rotate(&mut self) -> io::Result<()> {
+        for number in (1..self.older).rev() {
+            match std::fs::rename(
+                older_path(&self.path, number),
+                older_path(&self.path, number + 1),
+            ) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+                _ => {}
+            }
+        }
         // Truncate the same file instead of replacing it: other processes may have it open for
         // appending.
         let mut full = private_file::open(&self.path, |options| {
             options.read(true);
         })?;
-        let mut older = private_file::open(&older_path(&self.path), |options| {
+        let mut older = private_file::open(&older_path(&self.path, 1), |options| {
             options.write(true).create(true).truncate(true);
         })?;
         io::copy(&mut full, &mut older)?;
@@ -70,10 +83,10 @@ pub(crate) fn append(path: &Path) -> io::Result<File> {
     })
 }
 
-/// The path of the older file.
-fn older_path(path: &Path) -> PathBuf {
+/// The path of an older file. The newest has the number 1.
+fn older_path(path: &Path, number: usize) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
-    name.push(".1");
+    name.push(format!(".{number}"));
     name.into()
 }
 
@@ -90,20 +103,35 @@ mod tests {
         let folder = tempfile::TempDir::new().unwrap();
         let path = folder.path().join("log");
         std::fs::write(&path, "was there\n").unwrap();
-        let mut log = BoundedFile::with_limit(&path, 100).unwrap();
+        let mut log = BoundedFile::with_limits(&path, 100, 1).unwrap();
         for line in 0..50 {
             writeln!(log, "line {line}").unwrap();
         }
         let (new, old) = (
             std::fs::read(&path).unwrap(),
-            std::fs::read(older_path(&path)).unwrap(),
+            std::fs::read(older_path(&path, 1)).unwrap(),
         );
         assert!(new.len() <= 100 && old.len() <= 100);
         assert!(new.ends_with(b"line 49\n"));
-        for file in [path.clone(), older_path(&path)] {
+        for file in [path.clone(), older_path(&path, 1)] {
             let mode = std::fs::metadata(file).unwrap().permissions().mode();
             assert_eq!(mode & 0o777, 0o600);
         }
+    }
+
+    #[test]
+    fn the_oldest_file_is_dropped() {
+        let folder = tempfile::TempDir::new().unwrap();
+        let path = folder.path().join("log");
+        let mut log = BoundedFile::with_limits(&path, 8, 2).unwrap();
+        for line in 0..5 {
+            writeln!(log, "line {line}").unwrap();
+        }
+        let read = |path: PathBuf| std::fs::read_to_string(path).unwrap();
+        assert_eq!(read(path.clone()), "line 4\n");
+        assert_eq!(read(older_path(&path, 1)), "line 3\n");
+        assert_eq!(read(older_path(&path, 2)), "line 2\n");
+        assert!(!older_path(&path, 3).exists());
     }
 
     #[test]
@@ -111,8 +139,8 @@ mod tests {
         let folder = tempfile::TempDir::new().unwrap();
         let [victim, path] = ["victim", "log"].map(|name| folder.path().join(name));
         std::fs::write(&victim, "precious").unwrap();
-        symlink(&victim, older_path(&path)).unwrap();
-        let mut log = BoundedFile::with_limit(&path, 10).unwrap();
+        symlink(&victim, older_path(&path, 1)).unwrap();
+        let mut log = BoundedFile::with_limits(&path, 10, 1).unwrap();
         writeln!(log, "a line").unwrap();
         assert!(writeln!(log, "another line").is_err());
         let other = folder.path().join("other");

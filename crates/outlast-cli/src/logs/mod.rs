@@ -2,7 +2,7 @@
 //!
 //! Up to level `info` the log contains no secret and nothing that a client or a server sent. At the
 //! default level, no request writes a line. The audit trail (`outlast::audit`, one line per
-//! lifecycle event of a task and per refused request) is off by default.
+//! lifecycle event of a task and per refused request) is off by default. It can have its own file.
 
 mod bounded_file;
 mod clean_writer;
@@ -12,6 +12,7 @@ use std::sync::Mutex;
 use outlast::engine::AUDIT;
 use tracing::Subscriber;
 use tracing::level_filters::LevelFilter;
+use tracing_subscriber::Layer;
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::registry;
@@ -26,6 +27,41 @@ pub(crate) use bounded_file::{BoundedFile, append};
 /// Starts to log to standard error, at `default` if no level is given.
 pub(crate) fn to_stderr(logs: &Logs, default: LevelFilter) -> Result<(), Failure> {
     begin(logs, default, std::io::stderr)
+}
+
+/// As [`to_stderr`], and writes the audit trail to `audit`, as one object per line.
+pub(crate) fn to_stderr_and_audit(
+    logs: &Logs,
+    default: LevelFilter,
+    audit: Option<BoundedFile>,
+) -> Result<(), Failure> {
+    let Some(audit) = audit else {
+        return to_stderr(logs, default);
+    };
+    let filter = filter(logs, default)?;
+    let writer = CleanMakeWriter {
+        writers: std::io::stderr,
+        format: logs.format,
+    };
+    let lines = tracing_subscriber::fmt::layer()
+        .with_ansi(false)
+        .with_writer(writer);
+    let trail = tracing_subscriber::fmt::layer()
+        .json()
+        .flatten_event(true)
+        .with_level(false)
+        .with_target(false)
+        .with_current_span(false)
+        .with_span_list(false)
+        .with_writer(Mutex::new(audit))
+        .with_filter(Targets::new().with_target(AUDIT, LevelFilter::INFO));
+    match logs.format {
+        Format::Text => install(registry().with(trail).with(lines.with_filter(filter))),
+        Format::Json => {
+            let lines = lines.json().flatten_event(true);
+            install(registry().with(trail).with(lines.with_filter(filter)))
+        }
+    }
 }
 
 /// Starts to log to a file, at `default` if no level is given.

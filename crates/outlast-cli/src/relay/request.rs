@@ -47,8 +47,8 @@ impl ServerRequest {
                 )));
             }
         };
-        let settings = config.settings(&name);
-        if let Some(object) = settings {
+        let settings = config.settings(&name)?;
+        if let Some(object) = &settings {
             serve::read_settings(object).map_err(|why| config.wrong(&name, &why))?;
         }
         let ServerAddress::Command {
@@ -68,7 +68,7 @@ impl ServerRequest {
             command: std::iter::once(program).chain(args).collect(),
             env: environment().into_iter().chain(env).collect(),
             directory: directory.map_or(here.clone(), |folder| here.join(folder)),
-            settings: settings.map(Value::to_string),
+            settings: settings.as_ref().map(Value::to_string),
         })
     }
 }

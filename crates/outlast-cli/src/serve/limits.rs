@@ -1,12 +1,15 @@
 //! The `outlast` object of a whole configuration file: limits for each owner and for the gateway.
+//! What else it contains is read in `operation.rs`.
 
 use std::num::NonZeroU32;
 
-use outlast::task::Policy;
-use outlast::task::TtlPolicy;
+use outlast::engine::Retention;
+use outlast::task::{Policy, TtlPolicy};
 use outlast::transport::http::HttpOptions;
+use outlast::webhook::Webhook;
 use serde_json::Value;
 
+use super::operation::{self, AuditFile};
 use super::settings::{count, millis, unknown, whole, wrong};
 
 /// The limits of a gateway.
@@ -15,6 +18,10 @@ pub(crate) struct Limits {
     pub(super) policy: Policy,
     /// Only the limits in these options are used.
     pub(super) http: HttpOptions,
+    pub(super) webhooks: Vec<Webhook>,
+    pub(super) public_url: Option<String>,
+    pub(super) audit: Option<AuditFile>,
+    pub(super) retention: Retention,
 }
 
 impl Default for Limits {
@@ -22,6 +29,10 @@ impl Default for Limits {
         Self {
             policy: outlast::gateway::policy(),
             http: HttpOptions::default(),
+            webhooks: Vec::new(),
+            public_url: None,
+            audit: None,
+            retention: Retention::default(),
         }
     }
 }
@@ -56,6 +67,10 @@ pub(crate) fn read(object: &Value) -> Result<Limits, String> {
             }
             "streams" => http.max_streams_per_session = count(key, value)?,
             "connections" => http.max_connections = count(key, value)?,
+            "webhooks" => limits.webhooks = operation::webhooks(key, value)?,
+            "publicUrl" => limits.public_url = Some(operation::public_url(key, value)?),
+            "audit" => limits.audit = Some(operation::audit(key, value)?),
+            "retention" => limits.retention = operation::retention(key, value)?,
             _ => return Err(unknown(key, &KEYS)),
         }
     }
@@ -68,7 +83,7 @@ fn small(key: &str, value: &Value) -> Result<u32, String> {
 }
 
 /// The keys of the object.
-pub(crate) const KEYS: [&str; 15] = [
+pub(crate) const KEYS: [&str; 19] = [
     "openTasksPerOwner",
     "tasksPerOwner",
     "openTasks",
@@ -84,6 +99,10 @@ pub(crate) const KEYS: [&str; 15] = [
     "requestsPerSecond",
     "streams",
     "connections",
+    "webhooks",
+    "publicUrl",
+    "audit",
+    "retention",
 ];
 
 #[cfg(test)]
@@ -94,7 +113,8 @@ mod tests {
 
     #[test]
     fn every_limit_is_read_and_a_mistyped_one_is_reported() {
-        let numbers = KEYS.iter().filter(|key| **key != "ttlPolicy");
+        let others = ["ttlPolicy", "webhooks", "publicUrl", "audit", "retention"];
+        let numbers = KEYS.iter().filter(|key| !others.contains(key));
         let object: serde_json::Map<_, _> =
             numbers.map(|key| (key.to_string(), json!(7))).collect();
         let limits = read(&Value::Object(object)).unwrap();

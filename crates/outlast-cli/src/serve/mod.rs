@@ -1,9 +1,11 @@
 //! `outlast serve`: durable tasks in front of any MCP server, over HTTP.
 
+mod access;
 mod console;
 mod limits;
 mod metrics;
 mod metrics_page;
+mod operation;
 mod server_name;
 mod settings;
 mod snippet;
@@ -20,7 +22,9 @@ pub(crate) use token_file::TokenFile;
 pub(crate) use upstreams::not_an_object;
 #[cfg(test)]
 pub(crate) use {
+    access::KEYS as PRINCIPAL_KEYS,
     limits::{KEYS as LIMIT_KEYS, read as read_limits},
+    operation::{AUDIT_KEYS, RETENTION_KEYS, WEBHOOK_KEYS},
     settings::{SERVER_KEYS, TOOL_KEYS},
 };
 
@@ -45,10 +49,15 @@ use metrics_page::MetricsPage;
 use store_opening::StoreOpening;
 
 pub(crate) async fn run(args: Serve) -> Result<(), Failure> {
-    logs::to_stderr(&args.logs, LevelFilter::INFO)?;
+    let (upstreams, limits) = upstreams::all(&args)?;
+    let audit = limits
+        .audit
+        .as_ref()
+        .map(|audit| audit.open())
+        .transpose()?;
+    logs::to_stderr_and_audit(&args.logs, LevelFilter::INFO, audit)?;
     raise_open_file_limit();
     let mut signals = StopSignals::listen()?;
-    let (upstreams, limits) = upstreams::all(&args)?;
     // Installed before the engine opens, because the engine counts from then on.
     let collected = metrics::collect().map_err(std::io::Error::other)?;
     let url = match &args.store {
@@ -70,6 +79,9 @@ pub(crate) async fn run(args: Serve) -> Result<(), Failure> {
         .policy(limits.policy)
         .children(dirs::child_registry(&url))
         .late_upstreams(gateway::LATE_SERVER_TIMEOUT)
+        .webhooks(limits.webhooks)
+        .public_url(limits.public_url)
+        .retention(limits.retention)
         .build();
     let gateway = outlast.gateway(upstreams).await?;
     let tokens = if args.no_token {

@@ -8,6 +8,7 @@ use outlast::gateway::{Isolate, Settings, TaskMode, ToolSettings};
 use outlast::task::RetryClass;
 use serde_json::{Map, Value};
 
+use super::access;
 use crate::nearest::nearest;
 
 /// Reads the object. An unknown key is an error.
@@ -39,6 +40,9 @@ pub(crate) fn read(object: &Value) -> Result<Settings, String> {
             "tickets" => {
                 settings.tickets = value.as_bool().ok_or_else(|| wrong(key, "true or false"))?;
             }
+            "allowTools" => settings.tool_lists.allow = Some(access::tools(key, value)?),
+            "denyTools" => settings.tool_lists.deny = access::tools(key, value)?,
+            "principals" => settings.principals = access::principals(key, value)?,
             "concurrency" => settings.concurrency = Some(count(key, value)?),
             "openCalls" => settings.max_open_calls = Some(count(key, value)?),
             "openCallsPerOwner" => settings.max_open_calls_per_owner = Some(count(key, value)?),
@@ -137,7 +141,7 @@ pub(super) fn unknown(key: &str, known: &[&str]) -> String {
 pub(crate) const TOOL_KEYS: [&str; 5] = ["task", "graceMs", "ttlMs", "timeoutMs", "retry"];
 
 /// The keys for a server only.
-pub(crate) const SERVER_KEYS: [&str; 13] = [
+pub(crate) const SERVER_KEYS: [&str; 16] = [
     "era",
     "trust",
     "budgetMs",
@@ -150,6 +154,9 @@ pub(crate) const SERVER_KEYS: [&str; 13] = [
     "connectionsPerOwner",
     "idleMs",
     "startMs",
+    "allowTools",
+    "denyTools",
+    "principals",
     "tools",
 ];
 
@@ -163,6 +170,8 @@ mod tests {
         let settings = read(&json!({
             "task": "always", "graceMs": 100, "ttlMs": 5_000, "timeoutMs": 60_000, "retry": "never",
             "era": "legacy", "isolate": "call", "concurrency": 2, "connections": 3, "openCalls": 7, "openCallsPerOwner": 8, "connectionsPerOwner": 9, "idleMs": 4, "startMs": 5, "budgetMs": 6, "tickets": false, "trust": false,
+            "allowTools": ["read_*"], "denyTools": ["read_secret"],
+            "principals": { "ada": { "denyTools": ["read_mail"], "headers": { "X-Key": "k" }, "env": { "KEY": "k" } } },
             "tools": { "slow": { "task": "never", "concurrency": 1, "retry": "rerun" } },
         }))
         .unwrap();
@@ -185,6 +194,14 @@ mod tests {
             (Some(7), Some(8))
         );
         assert_eq!(settings.max_connections_per_owner, 9);
+        let lists = &settings.tool_lists;
+        assert_eq!(
+            (lists.allow.as_ref().unwrap().len(), lists.deny.len()),
+            (1, 1)
+        );
+        let ada = &settings.principals["ada"];
+        assert_eq!((ada.tools.allow.is_none(), ada.tools.deny.len()), (true, 1));
+        assert_eq!((&*ada.headers["X-Key"], &*ada.env["KEY"]), ("k", "k"));
         let slow = &settings.tools["slow"];
         assert_eq!(
             (slow.task, slow.concurrency),
@@ -205,6 +222,13 @@ mod tests {
         assert!(message(json!({ "task": "sometimes" })).contains("\"auto\""));
         assert!(message(json!({ "concurrency": 0 })).contains("above zero"));
         assert!(message(json!({ "ttlMs": -1 })).contains("whole number"));
+        assert!(message(json!({ "allowTools": "x" })).contains("list of names"));
+        let wrong = json!({ "principals": { "ada": { "header": {} } } });
+        let why = message(wrong);
+        assert!(
+            why.contains("principal ada") && why.contains("write `headers`"),
+            "{why}"
+        );
         assert!(message(json!([])).contains("must be an object"));
     }
 }

@@ -75,18 +75,19 @@ fn from_file(
     address: SocketAddr,
 ) -> Result<(Vec<Upstream>, Limits), Failure> {
     let config = Config::find(Some(path))?;
-    let limits = match config.limits() {
-        Some(object) => limits::read(object).map_err(|why| config.wrong_in_all(&why))?,
+    let limits = match config.limits()? {
+        Some(object) => limits::read(&object).map_err(|why| config.wrong_in_all(&why))?,
         None => Limits::default(),
     };
     let mut all = Vec::new();
     for name in config.names() {
         check(name)?;
-        let settings = match config.settings(name) {
-            Some(object) => settings::read(object).map_err(|why| config.wrong(name, &why))?,
+        let settings = match config.settings(name)? {
+            Some(object) => settings::read(&object).map_err(|why| config.wrong(name, &why))?,
             None => Settings::default(),
         };
         let place = config.address(name)?;
+        refuse_unused_credentials(&settings, &place).map_err(|why| config.wrong(name, &why))?;
         if let ServerAddress::Http { url, .. } = &place {
             refuse_itself(name, url, address)?;
         }
@@ -118,6 +119,23 @@ fn at_url(args: &Serve, url: &str, settings: Settings) -> Result<Upstream, Failu
     check(&name)?;
     refuse_itself(&name, url, args.http)?;
     Ok(Upstream::new(name, Target::http(options), settings))
+}
+
+/// Refuses credentials of principals that the transport of the server does not have.
+fn refuse_unused_credentials(settings: &Settings, place: &ServerAddress) -> Result<(), String> {
+    for (name, own) in &settings.principals {
+        let unused = match place {
+            ServerAddress::Http { .. } if !own.env.is_empty() => {
+                "`env`: the server is at a URL\n  next: use `headers`"
+            }
+            ServerAddress::Command { .. } if !own.headers.is_empty() => {
+                "`headers`: the server is a command\n  next: use `env`"
+            }
+            _ => continue,
+        };
+        return Err(format!("principal {name} has no use for {unused}"));
+    }
+    Ok(())
 }
 
 /// Refuses an upstream that is this gateway, because its calls would loop.

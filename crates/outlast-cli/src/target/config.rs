@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
+use serde_json::Value;
 
 use super::jsonc;
 use super::variables::Variables;
@@ -13,7 +14,7 @@ use crate::exit::Failure;
 pub(crate) struct Config {
     path: PathBuf,
     servers: BTreeMap<String, Server>,
-    outlast: Option<serde_json::Value>,
+    outlast: Option<Value>,
 }
 
 /// How a server is reached.
@@ -36,7 +37,7 @@ struct File {
     #[serde(default, alias = "mcpServers")]
     servers: BTreeMap<String, Server>,
     /// Limits of the whole gateway.
-    outlast: Option<serde_json::Value>,
+    outlast: Option<Value>,
 }
 
 /// The keys that Outlast reads. Hosts may write others, which are ignored.
@@ -54,7 +55,7 @@ struct Server {
     env: BTreeMap<String, String>,
     cwd: Option<String>,
     /// The gateway's settings for this server.
-    outlast: Option<serde_json::Value>,
+    outlast: Option<Value>,
 }
 
 impl Config {
@@ -88,9 +89,27 @@ impl Config {
         })
     }
 
-    /// The limits of the whole gateway.
-    pub(crate) fn limits(&self) -> Option<&serde_json::Value> {
-        self.outlast.as_ref()
+    /// The settings of the whole gateway, with variables replaced.
+    pub(crate) fn limits(&self) -> Result<Option<Value>, Failure> {
+        let filled = self.outlast.as_ref().map(|object| self.filled(object));
+        filled.transpose().map_err(|why| self.wrong_in_all(&why))
+    }
+
+    /// A value in whose texts the variables are replaced.
+    fn filled(&self, value: &Value) -> Result<Value, String> {
+        Ok(match value {
+            Value::String(text) => Value::String(Variables::for_file(&self.path).fill(text)?),
+            Value::Array(all) => {
+                let all = all.iter().map(|one| self.filled(one));
+                Value::Array(all.collect::<Result<_, _>>()?)
+            }
+            Value::Object(members) => {
+                let members = members.iter();
+                let members = members.map(|(name, one)| Ok((name.clone(), self.filled(one)?)));
+                Value::Object(members.collect::<Result<_, String>>()?)
+            }
+            other => other.clone(),
+        })
     }
 
     /// The error for an invalid limit.
@@ -103,9 +122,14 @@ impl Config {
         self.servers.keys().map(String::as_str)
     }
 
-    /// The gateway's settings for a server.
-    pub(crate) fn settings(&self, name: &str) -> Option<&serde_json::Value> {
-        self.servers.get(name)?.outlast.as_ref()
+    /// The gateway's settings for a server, with variables replaced.
+    pub(crate) fn settings(&self, name: &str) -> Result<Option<Value>, Failure> {
+        let object = self
+            .servers
+            .get(name)
+            .and_then(|server| server.outlast.as_ref());
+        let filled = object.map(|object| self.filled(object));
+        filled.transpose().map_err(|why| self.wrong(name, &why))
     }
 
     /// The error for an invalid setting of a server.
@@ -215,6 +239,29 @@ mod tests {
         let config = config(r#"{ "servers": { "a": { "type": "sse", "url": "http://x/sse" } } }"#);
         let error = config.address("a").unwrap_err().to_string();
         assert!(error.contains("`sse`"), "{error}");
+    }
+
+    #[test]
+    fn variables_in_settings_are_replaced() {
+        let config = config(
+            r#"{
+                "outlast": { "audit": { "file": "${CARGO_PKG_NAME}.log", "files": 2 } },
+                "servers": {
+                    "a": { "url": "http://x", "outlast": { "principals": { "ada": { "headers": { "X": "${env:CARGO_PKG_NAME}" } } } } },
+                    "b": { "url": "http://x", "outlast": { "denyTools": ["${OUTLAST_NO_SUCH_VARIABLE}"] } },
+                },
+            }"#,
+        );
+        let limits = config.limits().unwrap().unwrap();
+        assert_eq!(limits["audit"]["file"], "outlast-cli.log");
+        assert_eq!(limits["audit"]["files"], 2);
+        let settings = config.settings("a").unwrap().unwrap();
+        assert_eq!(settings["principals"]["ada"]["headers"]["X"], "outlast-cli");
+        let why = config.settings("b").unwrap_err().to_string();
+        assert!(
+            why.contains("server b") && why.contains("OUTLAST_NO_SUCH_VARIABLE"),
+            "{why}"
+        );
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use outlast::task::TaskId;
 
 use super::stored;
-use crate::args::{Delete, Rerun};
+use crate::args::{Delete, Prune, Rerun};
 use crate::dirs;
 use crate::exit::Failure;
 use crate::gateway::{self, FirstLine, Reply};
@@ -50,6 +50,42 @@ pub(super) fn delete(args: &Delete) -> Result<(), Failure> {
         }
     }
     first_failure.map_or(Ok(()), Err)
+}
+
+/// Deletes the ended tasks that exceed limits, and prints their ids.
+pub(super) fn prune(args: &Prune) -> Result<(), Failure> {
+    let store = args.at.store.clone().map_or_else(dirs::gateway_store, Ok)?;
+    let request = FirstLine::Prune {
+        statuses: args
+            .status
+            .iter()
+            .map(|status| status.word().to_owned())
+            .collect(),
+        age_ms: args.older_than,
+        count: args.keep,
+        bytes: args.max_bytes,
+        dry_run: args.dry_run,
+    };
+    let mut pruned = 0;
+    loop {
+        let (ids, more) = match gateway::ask(&store, &request)? {
+            Reply::Pruned { ids, more } => (ids, more),
+            reply => return Err(unexpected(reply, "")),
+        };
+        pruned += ids.len();
+        for id in &ids {
+            show!("{id}");
+        }
+        if args.dry_run {
+            let more = if more { " and more" } else { "" };
+            say!("{pruned} tasks{more} would be deleted");
+            return Ok(());
+        }
+        if !more {
+            say!("deleted {pruned} tasks");
+            return Ok(());
+        }
+    }
 }
 
 fn unexpected(reply: Reply, id: &str) -> Failure {

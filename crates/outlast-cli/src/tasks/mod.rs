@@ -59,6 +59,7 @@ pub(crate) async fn run(tasks: Tasks) -> Result<(), Failure> {
         TasksCommand::Answer(answer) => run_answer(answer).await,
         TasksCommand::Rerun(rerun) => at_running_gateway::rerun(&rerun),
         TasksCommand::Delete(delete) => at_running_gateway::delete(&delete),
+        TasksCommand::Prune(prune) => at_running_gateway::prune(&prune),
     }
 }
 

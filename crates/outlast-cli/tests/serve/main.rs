@@ -5,8 +5,10 @@ mod descriptors;
 mod gateway;
 mod logs;
 mod nodes;
+mod receiver;
 mod settings;
 mod start;
+mod webhooks;
 
 use std::io::Write;
 use std::process::{Command, Stdio};

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::gateway::{Gateway, outlast, text};
+use crate::receiver::{Answer, Receiver};
 
 /// A gateway for the sample server with these settings. `all` applies to the whole gateway.
 fn start(home: &TempDir, settings: &Value, all: &Value) -> Gateway {
@@ -134,4 +135,256 @@ fn the_file_sets_the_era_of_a_server() {
         let log = gateway.log();
         assert!(log.contains(expected), "{log}");
     }
+}
+
+#[test]
+fn a_denied_tool_does_not_exist_for_its_caller() {
+    let home = TempDir::new().expect("a folder");
+    let settings = json!({
+        "denyTools": ["cra*"],
+        "principals": { "bob": { "allowTools": ["echo", "crash"] } },
+    });
+    let gateway = start(&home, &settings, &json!({}));
+    let mine = gateway.run_ok(&["tools", "{}"]);
+    assert!(mine.contains("wait") && !mine.contains("crash"), "{mine}");
+    let bobs = as_bob(&gateway, &["tools"]);
+    let bobs = error_text(&bobs);
+    assert!(
+        bobs.contains("echo") && !bobs.contains("wait") && !bobs.contains("crash"),
+        "{bobs}"
+    );
+    assert_eq!(gateway.run_ok(&["call", "{}", "wait", "ms=1"]), "waited");
+    let echo = as_bob(&gateway, &["call", "echo", "say=hi"]);
+    assert!(echo.status.success(), "{}", error_text(&echo));
+    let url = &gateway.urls()[0];
+    for (token, tool) in [("bobs-secret", "wait"), (gateway.token().as_str(), "crash")] {
+        // Sent as it is: `outlast call` would refuse a tool that is not listed.
+        let answer = post(url, token, tool);
+        assert!(
+            answer.contains(&format!("unknown tool: {tool}")),
+            "{answer}"
+        );
+    }
+}
+
+/// Sends a modern tool call and returns the answer.
+fn post(url: &str, token: &str, tool: &str) -> String {
+    use std::io::{Read, Write};
+    let (authority, path) = url
+        .strip_prefix("http://")
+        .and_then(|rest| rest.split_once('/'))
+        .expect("a URL");
+    let meta = json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientInfo": { "name": "test", "version": "1" },
+        "io.modelcontextprotocol/clientCapabilities": {},
+    });
+    let params = json!({ "name": tool, "arguments": { "ms": 1 }, "_meta": meta });
+    let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params });
+    let body = body.to_string();
+    let length = body.len();
+    let request = format!(
+        "POST /{path} HTTP/1.1\r\nhost: {authority}\r\nconnection: close\r\nauthorization: Bearer {token}\r\n\
+         content-type: application/json\r\naccept: application/json, text/event-stream\r\n\
+         mcp-protocol-version: 2026-07-28\r\nmcp-method: tools/call\r\nmcp-name: {tool}\r\n\
+         content-length: {length}\r\n\r\n{body}"
+    );
+    let mut stream = std::net::TcpStream::connect(authority).expect("it listens");
+    stream.write_all(request.as_bytes()).expect("it is read");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).expect("it is answered");
+    answer
+}
+
+#[test]
+fn each_principal_has_its_own_keys_at_a_server() {
+    let home = TempDir::new().expect("a folder");
+    let receiver = Receiver::start(Answer::Status(500));
+    let behind = example("behind");
+    let script = format!("echo \"$API_KEY\" >> keys; exec {}", behind.display());
+    let config = json!({ "mcpServers": {
+        "child": {
+            "command": "sh", "args": ["-c", script], "env": { "API_KEY": "shared" },
+            "outlast": { "principals": { "bob": { "env": { "API_KEY": "${BOBS_KEY}" } } } },
+        },
+        "web": {
+            "url": receiver.url, "headers": { "Authorization": "Bearer shared" },
+            "outlast": { "principals": { "bob": { "headers": { "authorization": "Bearer ${BOBS_KEY}" } } } },
+        },
+    } });
+    std::fs::write(home.path().join("mcp.json"), config.to_string()).expect("it is written");
+    let tokens = json!({ "bob": "bobs-secret" });
+    std::fs::write(home.path().join("tokens.json"), tokens.to_string()).expect("it is written");
+    let mut command = outlast(home.path());
+    command.args([
+        "serve",
+        "--http",
+        "127.0.0.1:0",
+        "--no-probe",
+        "--config",
+        "mcp.json",
+    ]);
+    command
+        .args(["--tokens", "tokens.json"])
+        .env("BOBS_KEY", "of-bob")
+        .stderr(Stdio::null());
+    let gateway = Gateway {
+        process: outlast_testkit::ServerProcess::start(&mut command, 2),
+        home: home.path().to_owned(),
+    };
+    let web = gateway.urls()[1].clone();
+    assert_eq!(gateway.run_ok(&["call", "{}", "echo", "say=hi"]), "hi");
+    gateway.run(&["tools", &web]);
+    let used = |receiver: &Receiver| -> Vec<String> {
+        let requests = receiver.requests();
+        requests
+            .iter()
+            .map(|request| request.header("authorization").to_owned())
+            .collect()
+    };
+    let mine = used(&receiver);
+    assert!(
+        !mine.is_empty() && mine.iter().all(|key| key == "Bearer shared"),
+        "{mine:?}"
+    );
+    let echo = as_bob(&gateway, &["call", "echo", "say=hi"]);
+    assert!(echo.status.success(), "{}", error_text(&echo));
+    let keys = std::fs::read_to_string(home.path().join("keys")).expect("the keys");
+    assert_eq!(keys, "shared\nof-bob\n");
+    let tools = outlast(home.path())
+        .args(["tools", &web])
+        .env("OUTLAST_TOKEN", "bobs-secret")
+        .output()
+        .expect("it runs");
+    assert!(!tools.status.success());
+    let bobs = &used(&receiver)[mine.len()..];
+    assert!(
+        !bobs.is_empty() && bobs.iter().all(|key| key == "Bearer of-bob"),
+        "{bobs:?}"
+    );
+}
+
+#[test]
+fn the_audit_file_says_who_did_what() {
+    let home = TempDir::new().expect("a folder");
+    let all = json!({ "audit": { "file": "audit.log" } });
+    let gateway = start(&home, &json!({}), &all);
+    let done = gateway.run_ok(&[
+        "call", "{}", "wait", "ms=1", "--task", "--detach", "--as", "v1",
+    ]);
+    until("it has ended", || {
+        gateway
+            .run_ok(&["tasks", "get", "{}", &done])
+            .contains("completed")
+    });
+    let open = gateway.run_ok(&LONG);
+    gateway.run_ok(&["tasks", "cancel", "{}", &open]);
+    gateway.run_ok(&["tasks", "delete", &done]);
+    let asking = as_bob(&gateway, &["call", "ask", "--task", "--detach"]);
+    let asked = text(&asking.stdout).trim().to_owned();
+    until("it asks", || {
+        let words = [
+            "tasks",
+            "answer",
+            &gateway.urls()[0],
+            &asked,
+            "--with",
+            r#"{"action":"decline"}"#,
+        ];
+        let answered = outlast(home.path())
+            .args(words)
+            .env("OUTLAST_TOKEN", "bobs-secret")
+            .output()
+            .expect("it runs");
+        answered.status.success()
+    });
+    let path = home.path().join("audit.log");
+    let written = || -> Vec<Value> {
+        let text = std::fs::read_to_string(&path).expect("the file");
+        text.lines()
+            .map(|line| serde_json::from_str(line).expect("JSON"))
+            .collect()
+    };
+    let has = |what: &str, task: &str, member: &str, value: &str| {
+        written().iter().any(|line| {
+            line["message"] == what
+                && line["task"] == task
+                && line[member] == value
+                && line["timestamp"].is_string()
+        })
+    };
+    for (what, task, member, value) in [
+        ("created", &done, "owner", "principal:local"),
+        ("created", &done, "tool", "wait"),
+        ("ended", &done, "how", "result"),
+        ("cancelled", &open, "by", "principal:local"),
+        ("deleted", &done, "by", "operator"),
+        ("created", &asked, "owner", "principal:bob"),
+        ("input answered", &asked, "owner", "principal:bob"),
+    ] {
+        assert!(
+            has(what, task, member, value),
+            "{what} {task} {member}: {:#?}",
+            written()
+        );
+    }
+    // The log has none of it, and the file contains no arguments.
+    assert!(!gateway.log().contains("input answered"));
+    assert!(
+        !std::fs::read_to_string(&path)
+            .expect("the file")
+            .contains("3600000")
+    );
+    use std::os::unix::fs::PermissionsExt;
+    let mode = std::fs::metadata(&path)
+        .expect("the file")
+        .permissions()
+        .mode();
+    assert_eq!(mode & 0o777, 0o600);
+}
+
+#[test]
+fn ended_tasks_are_pruned_by_number() {
+    let home = TempDir::new().expect("a folder");
+    let gateway = start(&home, &json!({}), &json!({}));
+    let done: Vec<_> = (0..3)
+        .map(|_| {
+            gateway.run_ok(&[
+                "call", "{}", "wait", "ms=1", "--task", "--detach", "--as", "v1",
+            ])
+        })
+        .collect();
+    for task in &done {
+        until("it has ended", || {
+            gateway
+                .run_ok(&["tasks", "get", "{}", task])
+                .contains("completed")
+        });
+    }
+    let open = gateway.run_ok(&LONG);
+    let shown = gateway.run_ok(&["tasks", "prune", "--keep", "1", "--dry-run"]);
+    assert_eq!(shown.lines().collect::<Vec<_>>(), [&done[1], &done[0]]);
+    assert_eq!(
+        gateway.run_ok(&["tasks", "prune", "--keep", "0", "--status", "failed"]),
+        ""
+    );
+    assert_eq!(
+        gateway.run_ok(&["tasks", "prune", "--keep", "1", "--older-than", "1d"]),
+        shown
+    );
+    let listed = gateway.run_ok(&["tasks", "list", "--json"]);
+    assert!(
+        listed.contains(&done[2]) && listed.contains(&open),
+        "{listed}"
+    );
+    assert!(
+        !listed.contains(&done[0]) && !listed.contains(&done[1]),
+        "{listed}"
+    );
+    assert!(!gateway.run(&["tasks", "prune"]).status.success());
+    // By size: the result of the last one has more than one byte.
+    assert_eq!(
+        gateway.run_ok(&["tasks", "prune", "--max-bytes", "1"]),
+        done[2]
+    );
 }

@@ -20,12 +20,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use outlast_engine::Task;
 use outlast_engine::engine::StatusRecorder;
-use outlast_engine::store::{RecordWrite, Status, Statuses};
+use outlast_engine::store::RecordWrite;
 use tokio::sync::Notify;
 
 use crate::log_limit::LogLimit;
 use delivery::Delivery;
 
+pub use outlast_engine::store::{Status, Statuses};
 pub use secret::{InvalidSecret, WebhookSecret};
 pub(crate) use sender::Sender;
 
