@@ -14,7 +14,22 @@ pub(crate) fn run() -> Result<(), String> {
     everything(&outlast)?;
     eliciting(&outlast)?;
     clients(&outlast)?;
-    relay(&outlast)
+    relay(&outlast)?;
+    claude_code(&outlast)
+}
+
+/// Claude Code with the lines of `docs/hosts.md`, without the network: a server on this machine
+/// answers in place of the model.
+fn claude_code(outlast: &Path) -> Result<(), String> {
+    let server = npm::installed("everything")?.join(EVERYTHING);
+    let script = npm::installed("claude-code")?.join("host.mjs");
+    let home = npm::target().join("claude-code");
+    // Remove the settings and tasks of an earlier run.
+    let _ = std::fs::remove_dir_all(&home);
+    let mut command = Command::new("node");
+    command.arg(&script).arg(outlast).arg(&home);
+    command.arg("node").arg(&server).arg("stdio");
+    check::run("claude-code/host.mjs", "with the gateway", &mut command)
 }
 
 /// A real host of `outlast stdio` with a real server: the gateway is killed, and the host gets the
