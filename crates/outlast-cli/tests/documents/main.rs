@@ -27,7 +27,7 @@ use commands::DocumentRunner;
 use markdown::{Block, blocks};
 
 /// Commands that do not run in this test: their prefix, and the reason.
-const NOT_RUN: [(&str, &str); 9] = [
+const NOT_RUN: [(&str, &str); 11] = [
     ("cargo ", "builds or tests the workspace; CI runs it"),
     ("claude mcp add", "changes the configuration of Claude Code"),
     (
@@ -51,6 +51,11 @@ const NOT_RUN: [(&str, &str); 9] = [
         "outlast store backup",
         "needs a store; tests/store.rs runs it",
     ),
+    (
+        "outlast tasks prune",
+        "needs a gateway; tests/serve/settings.rs runs it",
+    ),
+    ("docker ", "needs Docker"),
     ("sqlite3 ", "needs the program sqlite3"),
 ];
 

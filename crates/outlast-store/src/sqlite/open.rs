@@ -88,8 +88,11 @@ impl Sqlite {
         if had_log {
             connect::empty_log(&connection).map_err(refused())?;
         }
-        schema::migrate(&mut connection, &path, version)?;
-        let mark = mark.next(MarkState::Open);
+        let mut mark = mark.next(MarkState::Open);
+        if version != schema::VERSION {
+            schema::migrate(&mut connection, &path, version, &mark)?;
+            mark = mark.next(MarkState::Open);
+        }
         begin_session(&connection, &path, &mark)?;
         let files = OpenFiles::of(&path).map_err(OpenError::io(&path))?;
         let shared = Arc::new(Shared {

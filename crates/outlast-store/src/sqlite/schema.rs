@@ -77,15 +77,13 @@ pub(super) fn require_store(connection: &Connection, path: &Path) -> Result<u32,
 }
 
 /// Migrates the store at `path` from version `found`, completely or not at all, after a copy of it
-/// was written.
+/// was written. Every transaction writes a mark.
 pub(super) fn migrate(
     connection: &mut Connection,
     path: &Path,
     found: u32,
+    mark: &Mark,
 ) -> Result<(), OpenError> {
-    if found == VERSION {
-        return Ok(());
-    }
     let copy = file::side_file(path, &format!(".v{found}"));
     // A copy of a start that was killed before the migration is replaced.
     backup(path, &copy, Existing::Replace).map_err(|error| match error {
@@ -101,8 +99,8 @@ pub(super) fn migrate(
     transaction
         .pragma_update(None, "user_version", VERSION)
         .map_err(refused())?;
-    transaction.commit().map_err(refused())?;
-    Ok(())
+    set_mark(&transaction, mark).map_err(refused())?;
+    transaction.commit().map_err(refused())
 }
 
 fn fill(connection: &mut Connection) -> rusqlite::Result<()> {
