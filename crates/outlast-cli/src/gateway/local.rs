@@ -155,11 +155,10 @@ impl LocalServer {
                 bytes,
                 dry_run,
             } => {
-                let limits = RetentionLimits {
-                    age_ms,
-                    count,
-                    bytes,
-                };
+                let limits = RetentionLimits::default()
+                    .with_age(age_ms.map(Duration::from_millis))
+                    .with_count(count)
+                    .with_bytes(bytes);
                 let done = task_changes::prune(&self.engine, &statuses, limits, dry_run).await;
                 reply(&mut write, &done).await
             }

@@ -56,11 +56,10 @@ pub(super) async fn prune(
             RetentionLimits::default()
         }
     };
-    let retention = Retention {
-        completed: of(Status::Completed),
-        failed: of(Status::Failed),
-        cancelled: of(Status::Cancelled),
-    };
+    let retention = Retention::default()
+        .with_completed(of(Status::Completed))
+        .with_failed(of(Status::Failed))
+        .with_cancelled(of(Status::Cancelled));
     let limit = if dry_run {
         MAX_SHOWN_TASKS
     } else {

@@ -2,6 +2,7 @@
 //! What else it contains is read in `operation.rs`.
 
 use std::num::NonZeroU32;
+use std::time::Duration;
 
 use outlast::engine::Retention;
 use outlast::task::{Policy, TtlPolicy};
@@ -49,7 +50,7 @@ pub(crate) fn read(object: &Value) -> Result<Limits, String> {
             "openTasks" => policy.quota.open = count(key, value)? as u64,
             "tasks" => policy.quota.retained = count(key, value)? as u64,
             "payloadBytes" => policy.sizes.payload_bytes = count(key, value)?,
-            "ttlCapMs" => policy.max_ttl = millis(key, value)?,
+            "ttlCapMs" => policy.max_ttl = positive(key, value)?,
             "ttlPolicy" => {
                 policy.ttl_policy = match value.as_str() {
                     Some("keep-live") => TtlPolicy::KeepLive,
@@ -57,7 +58,7 @@ pub(crate) fn read(object: &Value) -> Result<Limits, String> {
                     _ => return Err(wrong(key, "\"keep-live\" or \"strict\"")),
                 }
             }
-            "runLimitMs" => policy.run_limit = Some(millis(key, value)?),
+            "runLimitMs" => policy.run_limit = Some(positive(key, value)?),
             "sessions" => http.max_sessions = count(key, value)?,
             "sessionsPerOwner" => http.max_sessions_per_owner = count(key, value)?,
             "sessionIdleMs" => http.session_idle_timeout = millis(key, value)?,
@@ -75,6 +76,11 @@ pub(crate) fn read(object: &Value) -> Result<Limits, String> {
         }
     }
     Ok(limits)
+}
+
+fn positive(key: &str, value: &Value) -> Result<Duration, String> {
+    count(key, value)?;
+    millis(key, value)
 }
 
 fn small(key: &str, value: &Value) -> Result<u32, String> {
@@ -109,7 +115,6 @@ pub(crate) const KEYS: [&str; 19] = [
 mod tests {
     use super::*;
     use serde_json::json;
-    use std::time::Duration;
 
     #[test]
     fn every_limit_is_read_and_a_mistyped_one_is_reported() {

@@ -10,7 +10,7 @@ use outlast_engine::store::{Status, Statuses};
 use serde_json::{Map, Value};
 use url::Url;
 
-use super::settings::{count, unknown, whole, wrong};
+use super::settings::{count, millis, unknown, whole, wrong};
 use crate::exit::Failure;
 use crate::logs::BoundedFile;
 
@@ -84,13 +84,12 @@ pub(super) fn retention(key: &str, value: &Value) -> Result<Retention, String> {
 fn retention_limits(members: &Map<String, Value>) -> Result<RetentionLimits, String> {
     let mut limits = RetentionLimits::default();
     for (key, value) in members {
-        let limit = match key.as_str() {
-            "ageMs" => &mut limits.age_ms,
-            "count" => &mut limits.count,
-            "bytes" => &mut limits.bytes,
+        match key.as_str() {
+            "ageMs" => limits.age = Some(millis(key, value)?),
+            "count" => limits.count = Some(whole(key, value)?),
+            "bytes" => limits.bytes = Some(whole(key, value)?),
             _ => return Err(unknown(key, &RETENTION_KEYS)),
-        };
-        *limit = Some(whole(key, value)?);
+        }
     }
     Ok(limits)
 }
@@ -132,11 +131,12 @@ fn webhook(name: &str, value: &Value) -> Result<Webhook, String> {
             _ => return Err(unknown(key, &WEBHOOK_KEYS)),
         }
     }
-    Ok(Webhook {
-        name: name.into(),
-        url: url.ok_or("`url` is missing")?,
-        secret: secret.ok_or("`secret` is missing")?,
-        statuses: statuses.unwrap_or_else(|| DEFAULT_STATUSES.into_iter().collect()),
+    let url = url.ok_or("`url` is missing")?;
+    let secret = secret.ok_or("`secret` is missing")?;
+    let webhook = Webhook::new(name, url, secret);
+    Ok(match statuses {
+        Some(statuses) => webhook.with_statuses(statuses),
+        None => webhook,
     })
 }
 
@@ -157,14 +157,6 @@ fn http_url(key: &str, value: &Value) -> Result<Url, String> {
     let url = is_http.then(|| Url::parse(text).ok()).flatten();
     url.ok_or_else(|| wrong(key, "a URL that begins with http:// or https://"))
 }
-
-/// The statuses that a webhook gets if it names none.
-const DEFAULT_STATUSES: [Status; 4] = [
-    Status::InputRequired,
-    Status::Completed,
-    Status::Failed,
-    Status::Cancelled,
-];
 
 const MAX_WEBHOOKS: usize = 16;
 
@@ -189,6 +181,7 @@ pub(crate) const WEBHOOK_KEYS: [&str; 3] = ["url", "secret", "on"];
 mod tests {
     use super::*;
     use serde_json::json;
+    use std::time::Duration;
 
     const SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
 
@@ -239,11 +232,10 @@ mod tests {
         assert!(audit("audit", &json!({})).unwrap_err().contains("`file`"));
         let limits = json!({ "failed": { "ageMs": 1, "count": 2, "bytes": 0 } });
         let read = retention("retention", &limits).unwrap();
-        let failed = RetentionLimits {
-            age_ms: Some(1),
-            count: Some(2),
-            bytes: Some(0),
-        };
+        let failed = RetentionLimits::default()
+            .with_age(Duration::from_millis(1))
+            .with_count(2)
+            .with_bytes(0);
         assert_eq!(read.failed, failed);
         assert_eq!(read.completed, RetentionLimits::default());
         assert!(retention("retention", &json!({ "ended": {} })).is_err());

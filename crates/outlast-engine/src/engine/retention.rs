@@ -13,6 +13,7 @@ use crate::store::{Filter, Snapshot, Status, StoreError};
 
 /// The limits of ended tasks, for each way to end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Retention {
     /// Tasks that ended with a result.
     pub completed: RetentionLimits,
@@ -22,15 +23,28 @@ pub struct Retention {
     pub cancelled: RetentionLimits,
 }
 
+crate::option_setters! { Retention:
+    set with_completed(completed: RetentionLimits);
+    set with_failed(failed: RetentionLimits);
+    set with_cancelled(cancelled: RetentionLimits);
+}
+
 /// The limits of tasks that ended in one way. The newest tasks, by their creation, are kept.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct RetentionLimits {
-    /// How long after its end a task is kept, in milliseconds.
-    pub age_ms: Option<u64>,
+    /// How long after its end a task is kept.
+    pub age: Option<Duration>,
     /// How many tasks are kept.
     pub count: Option<u64>,
     /// How many bytes the results or errors of the kept tasks have together.
     pub bytes: Option<u64>,
+}
+
+crate::option_setters! { RetentionLimits:
+    maybe with_age(age: Duration);
+    maybe with_count(count: u64);
+    maybe with_bytes(bytes: u64);
 }
 
 /// Finds the tasks that exceed a [`Retention`]. It remembers the sizes of bodies, which are read
@@ -42,6 +56,7 @@ struct RetentionScan {
 
 /// Tasks that exceed a [`Retention`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ExcessTasks {
     /// The tasks, newest first.
     pub tasks: Vec<(TaskId, Revision)>,
@@ -74,7 +89,8 @@ struct Kept {
 
 impl RetentionLimits {
     fn exceeded(&self, ended: Timestamp, now: Timestamp, kept: Kept) -> bool {
-        self.age_ms.is_some_and(|age| now.since(ended) > age)
+        self.age
+            .is_some_and(|age| u128::from(now.since(ended)) > age.as_millis())
             || self.count.is_some_and(|count| kept.count > count)
             || self.bytes.is_some_and(|bytes| kept.bytes > bytes)
     }

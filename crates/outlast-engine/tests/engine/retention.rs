@@ -12,10 +12,7 @@ use crate::harness::{Harness, call, owner, pass};
 
 /// Limits for tasks that ended with a result.
 fn completed(limits: RetentionLimits) -> Retention {
-    Retention {
-        completed: limits,
-        ..Retention::default()
-    }
+    Retention::default().with_completed(limits)
 }
 
 /// Ends `count` tasks with a result, one second apart.
@@ -45,26 +42,14 @@ async fn the_newest_tasks_within_every_limit_are_kept() {
     let none = RetentionLimits::default();
     assert_eq!(pruned(&harness, none).await, []);
     // Tasks ended 5, 4, 3, 2 and 1 seconds ago.
-    let age_ms = Some(4_500);
-    assert_eq!(
-        pruned(&harness, RetentionLimits { age_ms, ..none }).await,
-        [ids[0]]
-    );
-    let count = Some(3);
-    assert_eq!(
-        pruned(&harness, RetentionLimits { count, ..none }).await,
-        [ids[1]]
-    );
+    let old = none.with_age(Duration::from_millis(4_500));
+    assert_eq!(pruned(&harness, old).await, [ids[0]]);
+    assert_eq!(pruned(&harness, none.with_count(3)).await, [ids[1]]);
     let body = harness.store.body(&Scope::AnyTask, ids[4]).await.unwrap();
     let size = body.expect("a result").as_str().len() as u64;
-    let bytes = Some(2 * size);
+    assert_eq!(pruned(&harness, none.with_bytes(2 * size)).await, [ids[2]]);
     assert_eq!(
-        pruned(&harness, RetentionLimits { bytes, ..none }).await,
-        [ids[2]]
-    );
-    let bytes = Some(size - 1);
-    assert_eq!(
-        pruned(&harness, RetentionLimits { bytes, ..none }).await,
+        pruned(&harness, none.with_bytes(size - 1)).await,
         [ids[4], ids[3]]
     );
     // Other outcomes and open tasks are unchanged.
@@ -77,10 +62,7 @@ async fn the_newest_tasks_within_every_limit_are_kept() {
 async fn a_dry_run_and_a_limit_leave_tasks() {
     let harness = Harness::new().await;
     let ids = ended(&harness, 3).await;
-    let limits = RetentionLimits {
-        count: Some(0),
-        ..RetentionLimits::default()
-    };
+    let limits = RetentionLimits::default().with_count(0);
     let shown = harness
         .engine
         .prune(&completed(limits), 100, true)
@@ -101,10 +83,7 @@ async fn a_dry_run_and_a_limit_leave_tasks() {
 async fn a_configured_retention_is_enforced_while_the_engine_runs() {
     let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
     let harness = Harness::on(store.clone(), Default::default()).await;
-    let limits = RetentionLimits {
-        count: Some(1),
-        ..RetentionLimits::default()
-    };
+    let limits = RetentionLimits::default().with_count(1);
     let clock = Arc::new(SimClock::new(Timestamp(1_700_000_000_000)));
     let builder = Engine::builder(store)
         .clock(clock)

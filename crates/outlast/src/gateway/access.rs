@@ -8,11 +8,17 @@ use super::Settings;
 
 /// Lists of tools. A tool may be used if it is allowed and not denied.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ToolLists {
     /// The tools that may be used; without a list, all.
     pub allow: Option<Vec<ToolPattern>>,
     /// The tools that may not be used.
     pub deny: Vec<ToolPattern>,
+}
+
+outlast_engine::option_setters! { ToolLists:
+    maybe with_allow(allow: Vec<ToolPattern>);
+    set with_deny(deny: Vec<ToolPattern>);
 }
 
 /// The name of a tool, in which each `*` stands for any text.
@@ -21,6 +27,7 @@ pub struct ToolPattern(Box<str>);
 
 /// What applies to one caller, in addition to the settings of the upstream.
 #[derive(Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct PrincipalSettings {
     /// The tools that it may use, of those that the settings of the upstream allow.
     pub tools: ToolLists,
@@ -29,6 +36,12 @@ pub struct PrincipalSettings {
     pub headers: BTreeMap<String, String>,
     /// Environment variables of its processes of an upstream that is a command.
     pub env: BTreeMap<String, String>,
+}
+
+outlast_engine::option_setters! { PrincipalSettings:
+    set with_tools(tools: ToolLists);
+    set with_headers(headers: BTreeMap<String, String>);
+    set with_env(env: BTreeMap<String, String>);
 }
 
 impl ToolPattern {

@@ -56,6 +56,8 @@ pub struct Settings {
 outlast_engine::option_setters! { Settings:
     set with_tool_defaults(tool_defaults: ToolSettings);
     set with_tools(tools: BTreeMap<String, ToolSettings>);
+    set with_tool_lists(tool_lists: ToolLists);
+    set with_principals(principals: BTreeMap<String, PrincipalSettings>);
     set with_trust_annotations(trust_annotations: bool);
     set with_era(era: Era);
     set with_isolate(isolate: Isolate);

@@ -32,6 +32,7 @@ pub(crate) use sender::Sender;
 
 /// A receiver of status changes.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Webhook {
     /// Its name, which must stay the same over restarts: deliveries are stored under it.
     pub name: Arc<str>,
@@ -41,6 +42,22 @@ pub struct Webhook {
     pub secret: WebhookSecret,
     /// The statuses that are delivered when a task gets them.
     pub statuses: Statuses,
+}
+
+impl Webhook {
+    /// A receiver of input requests and of ends.
+    pub fn new(name: impl Into<Arc<str>>, url: reqwest::Url, secret: WebhookSecret) -> Self {
+        Self {
+            name: name.into(),
+            url,
+            secret,
+            statuses: DEFAULT_STATUSES.into_iter().collect(),
+        }
+    }
+}
+
+outlast_engine::option_setters! { Webhook:
+    set with_statuses(statuses: Statuses);
 }
 
 /// The webhooks of a gateway.
@@ -92,6 +109,14 @@ impl StatusRecorder for Webhooks {
         self.added.notify_one();
     }
 }
+
+/// The statuses that a webhook gets by default.
+const DEFAULT_STATUSES: [Status; 4] = [
+    Status::InputRequired,
+    Status::Completed,
+    Status::Failed,
+    Status::Cancelled,
+];
 
 /// The most deliveries that wait. Further status changes are not delivered.
 const MAX_PENDING_DELIVERIES: usize = 10_000;
