@@ -36,7 +36,7 @@ pub(super) fn principals(
 fn principal(value: &Value) -> Result<PrincipalSettings, String> {
     let members = value.as_object().ok_or("it must be an object")?;
     let mut settings = PrincipalSettings::default();
-    let ToolLists { allow, deny } = &mut settings.tools;
+    let ToolLists { allow, deny, .. } = &mut settings.tools;
     for (key, value) in members {
         match key.as_str() {
             "allowTools" => *allow = Some(tools(key, value)?),

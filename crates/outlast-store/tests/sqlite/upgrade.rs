@@ -5,8 +5,8 @@
 
 use std::fs;
 
-use outlast_engine::store::Filter;
-use outlast_engine::{Scope, Snapshot, Store};
+use outlast_engine::store::{Filter, Snapshot};
+use outlast_engine::{Scope, Store};
 use outlast_store::sqlite::SqliteReader;
 use outlast_store::{OpenError, Sqlite, SqliteOptions};
 use rusqlite::Connection;
