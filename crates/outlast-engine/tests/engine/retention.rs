@@ -38,7 +38,7 @@ async fn the_newest_tasks_within_every_limit_are_kept() {
     let ids = ended(&harness, 5).await;
     let failed = harness.create("fail").await.id;
     harness.wait(failed).await;
-    let open = harness.create("stubborn").await.id;
+    let open = harness.create("ignores_cancel").await.id;
     let none = RetentionLimits::default();
     assert_eq!(pruned(&harness, none).await, []);
     // Tasks ended 5, 4, 3, 2 and 1 seconds ago.

@@ -111,7 +111,12 @@ async fn a_call_is_recorded_from_its_promotion_on() {
 async fn the_end_of_a_lost_task_is_recorded() {
     let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
     let (engine, _) = open(&store).await;
-    let id = engine.create(call("stubborn")).await.unwrap().task().id;
+    let id = engine
+        .create(call("ignores_cancel"))
+        .await
+        .unwrap()
+        .task()
+        .id;
     store.leave(engine.node()).await.unwrap();
     let (second, _) = open(&store).await;
     eventually("it is ended", async || {
