@@ -20,6 +20,7 @@ pub(crate) async fn run(args: Inspect) -> Result<(), Failure> {
     logs::to_stderr(&args.logs, LevelFilter::WARN)?;
     let mut signals = StopSignals::listen()?;
     let (name, address) = target::address(&args.server_args, args.target.as_deref())?;
+    let name = short(name);
     let source = match &args.server_args.command[..] {
         [] => "command line",
         [..] => "command",
@@ -56,6 +57,18 @@ pub(crate) async fn run(args: Inspect) -> Result<(), Failure> {
     console.close().await;
     signals.during(listener.shutdown()).await;
     Ok(())
+}
+
+/// The host and the port of a URL, which is a short name.
+fn short(name: String) -> String {
+    let host = url::Url::parse(&name).ok().and_then(|url| {
+        let host = url.host_str()?.to_owned();
+        Some(
+            url.port()
+                .map_or_else(|| host.clone(), |port| format!("{host}:{port}")),
+        )
+    });
+    host.unwrap_or(name)
 }
 
 fn of(address: ServerAddress) -> Address {

@@ -186,7 +186,11 @@ async function copy(button) {
 document.addEventListener("cancelMcpTask", async (event) => {
   const { server, source, taskId } = /** @type {CustomEvent} */ (event).detail;
   try {
-    const task = await request(`/api/v1/tasks/${encodeURIComponent(taskId)}?source=${encodeURIComponent(source)}`);
+    // A task at a server is described by its element.
+    const task =
+      source === "" || source === "store"
+        ? await request(`/api/v1/tasks/${encodeURIComponent(taskId)}?source=${encodeURIComponent(source)}`)
+        : { tool: /** @type {Element} */ (event.target).getAttribute("tool") };
     const isSure = await confirm({
       title: `Cancel ${task.tool ?? "this task"}?`,
       text: `The work at the server ${server} stops, and its result is lost.`,

@@ -53,7 +53,9 @@ impl App {
     /// The workspace of a viewer. It is made when it is needed first.
     pub(crate) fn workspace(&self, viewer: &Viewer) -> Result<Workspace, ConsoleError> {
         let workspaces = self.workspaces();
-        let key = viewer.name();
+        // A token that may only read has a workspace without the endpoints.
+        let can_call = viewer.can(Scopes::CALL);
+        let key = format!("{}/{}/{can_call}", viewer.name(), viewer.owner().is_none());
         let mut all = workspaces.all.lock();
         if let Some(workspace) = all.get(&key) {
             return Ok(workspace.clone());

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use axum::Json;
 use axum::extract::State;
+use axum::response::{IntoResponse, Response};
+use outlast::client::ConnectionName;
 use outlast::server::Scopes;
 use outlast_engine::store::Snapshot;
 use outlast_engine::task::State as TaskState;
@@ -24,6 +26,10 @@ use crate::task_row::TaskRow;
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct TaskName {
+    #[serde(default)]
+    server: String,
+    #[serde(default)]
+    source: String,
     task_id: String,
 }
 
@@ -32,17 +38,27 @@ pub(crate) async fn cancel(
     State(app): State<App>,
     viewer: Viewer,
     Json(name): Json<TaskName>,
-) -> Result<Json<TaskRow>, ConsoleError> {
+) -> Result<Response, ConsoleError> {
     viewer.require(Scopes::CANCEL)?;
+    if !matches!(name.source.as_str(), "" | STORE_SOURCE) {
+        // A task at a server, or one that is hosted for a server.
+        let connection = ConnectionName::new(&*name.server, &*name.source);
+        let workspace = app.workspace(&viewer)?;
+        workspace.cancel_task(&connection, &name.task_id).await?;
+        return Ok(Json(json!({ "taskId": name.task_id })).into_response());
+    }
     let id = parse(&name.task_id)?;
     match app.engine().cancel_now(&viewer.scope(), id).await {
-        Ok(task) => Ok(Json(TaskRow::of(app.engine(), &task.into()))),
+        Ok(task) => Ok(Json(TaskRow::of(app.engine(), &task.into())).into_response()),
         Err(EngineError::Refused(Refused::AlreadyEnded(ending))) => Err(ConsoleError::conflict(
             format!("the task has already finished ({ending})"),
         )),
         Err(error) => Err(error.into()),
     }
 }
+
+/// The source of tasks in the store.
+const STORE_SOURCE: &str = "store";
 
 /// The body of [`answer`].
 #[derive(Debug, Deserialize)]

@@ -32,6 +32,7 @@ use crate::layout::{Html, Layout, Section, render};
 use crate::page_address;
 use crate::task_row::owner_name;
 use crate::workspace::{PendingId, PendingItem, removal_text};
+use crate::workspaces::OWN_SOURCE;
 
 pub(super) fn router() -> Router<App> {
     Router::new()
@@ -145,7 +146,20 @@ async fn page(
 ) -> Result<RequestsPage, ConsoleError> {
     let workspace = app.workspace(viewer)?;
     let pending = workspace.pending();
-    let tasks = task_requests(app, viewer).await?;
+    let mut tasks = task_requests(app, viewer).await?;
+    // Our own endpoint sends the requests of its tasks to this client: each is shown once.
+    tasks.retain(|task| {
+        let is_same = |item: &PendingItem| {
+            *item.connection.source == *OWN_SOURCE
+                && item.request.task.as_deref() == Some(&*task.task.to_string())
+                && item
+                    .request
+                    .key
+                    .as_deref()
+                    .is_none_or(|key| key == task.key.as_str())
+        };
+        !pending.iter().any(is_same)
+    });
     let of_sampling = |kind| matches!(kind, InputKind::Sample | InputKind::SampleWithTools);
     let all = pending
         .iter()

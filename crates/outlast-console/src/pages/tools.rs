@@ -4,6 +4,8 @@
 //! form to JSON) is a request, so that it works without a script. A running call never blocks the
 //! button: each call is an entry below the form.
 
+use std::time::Duration;
+
 use askama::Template;
 use axum::Router;
 use axum::extract::{Path, Query, State};
@@ -156,8 +158,14 @@ async fn page(
 ) -> Result<ToolsPage, ConsoleError> {
     let workspace = app.workspace(viewer)?;
     let base = app.base();
-    let connections = workspace.connections();
-    let chosen = choose(&connections, &query).cloned();
+    let mut connections = workspace.connections();
+    let mut chosen = choose(&connections, &query).cloned();
+    if let Some(connecting) = &chosen {
+        // Most connections open at once, so that the first page has the tools.
+        workspace.settled(&connecting.name, CONNECT_WAIT).await;
+        connections = workspace.connections();
+        chosen = choose(&connections, &query).cloned();
+    }
     if let Some(chosen) = &chosen {
         query.server = chosen.name.server.to_string();
         query.source = chosen.name.source.to_string();
@@ -578,6 +586,9 @@ async fn clear(
         "",
     )))
 }
+
+/// How long the page waits for a connection that is being opened.
+const CONNECT_WAIT: Duration = Duration::from_millis(1_500);
 
 /// The page of a tool.
 pub(super) fn href(base: &str, name: &ConnectionName, tool: &str, search: &str) -> String {

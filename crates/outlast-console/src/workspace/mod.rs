@@ -182,6 +182,22 @@ impl Workspace {
             .collect()
     }
 
+    /// Waits until a connection is open or has failed, up to `timeout`.
+    pub async fn settled(&self, name: &ConnectionName, timeout: Duration) {
+        let mut events = self.events();
+        let is_connecting = || {
+            let view = self.connection_view(name);
+            view.is_ok_and(|view| view.health == ConnectionHealth::Connecting)
+        };
+        let settled = async {
+            while is_connecting() {
+                // After a lag the state is read again, too.
+                let _ = events.recv().await;
+            }
+        };
+        let _ = tokio::time::timeout(timeout, settled).await;
+    }
+
     /// One connection.
     pub fn connection_view(&self, name: &ConnectionName) -> Result<ConnectionView, WorkspaceError> {
         let connection = self.connection(name)?;

@@ -5,3 +5,4 @@ mod api;
 mod events;
 mod harness;
 mod pages;
+mod workspace;
