@@ -89,7 +89,7 @@ async fn each_change_of_a_status_is_recorded_once() {
     assert_eq!(recorded(&engine, id).await, expected);
     assert_eq!(recorder.notified.load(Ordering::SeqCst), 4);
     // A change without another status is not recorded.
-    engine.extend(&ada(), id, 3_600_001).await.unwrap();
+    let _ = engine.extend(&ada(), id, 3_600_001).await.unwrap();
     assert_eq!(recorded(&engine, id).await.len(), 4);
 }
 
@@ -103,7 +103,7 @@ async fn a_call_is_recorded_from_its_promotion_on() {
     let promoted = plain.promote().await.map_err(|(_, error)| error).unwrap();
     assert!(matches!(promoted, Promotion::Stored(_)));
     assert_eq!(recorded(&engine, id).await, ["working"]);
-    engine.cancel_now(&ada(), id).await.unwrap();
+    let _ = engine.cancel_now(&ada(), id).await.unwrap();
     assert_eq!(recorded(&engine, id).await, ["working", "cancelled"]);
 }
 
