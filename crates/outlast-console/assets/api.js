@@ -33,6 +33,7 @@ export async function request(path, init = {}) {
     throw new ApiError(0, "the console cannot be reached", "check that the gateway runs");
   }
   const text = await response.text();
+  /** @type {any} */
   let body = {};
   try {
     body = text ? JSON.parse(text) : {};

@@ -24,9 +24,13 @@ function isEdited(element) {
 }
 
 document.addEventListener("keydown", (event) => {
-  if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return;
+  if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return;
   const target = /** @type {Element} */ (event.target);
-  if (event.key === "Escape" && isEdited(target)) /** @type {HTMLElement} */ (target).blur();
+  if (event.key === "Escape" && isEdited(target)) {
+    // A search field would lose its text.
+    event.preventDefault();
+    /** @type {HTMLElement} */ (target).blur();
+  }
   if (isEdited(target) || document.querySelector("dialog[open]")) return;
   if (Date.now() < goesTo) {
     goesTo = 0;

@@ -85,6 +85,8 @@ export class OutlastTaskStatus extends HTMLElement {
       this.cancel();
     });
     this.word.setAttribute("aria-live", "polite");
+    /** The status whose icon is drawn. @type {string | undefined} */
+    this.shown = undefined;
   }
 
   connectedCallback() {

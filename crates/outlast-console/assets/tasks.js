@@ -196,6 +196,8 @@ input.addEventListener("keydown", (event) => {
     event.preventDefault();
     accept(list.children[chosen]?.textContent ?? "");
   } else if (event.key === "Escape") {
+    // Only the list closes: the text and the focus stay.
+    event.preventDefault();
     event.stopPropagation();
     close();
   }

@@ -12,7 +12,7 @@ pub(crate) struct MinutePlot {
     pub(crate) ended: u32,
 }
 
-/// The two bars of one minute, in a plot of 600 × 120.
+/// The two bars of one minute, in a plot of 420 × 120.
 #[derive(Debug)]
 pub(crate) struct MinuteBar {
     pub(crate) x: String,
@@ -38,7 +38,7 @@ pub(crate) struct BarPlot {
     pub(crate) total: u32,
 }
 
-/// A bar with its label, in a plot of 300 × 120.
+/// A bar with its label, in a plot of 420 × 120.
 #[derive(Debug)]
 pub(crate) struct Bar {
     pub(crate) label: &'static str,
@@ -54,7 +54,7 @@ impl MinutePlot {
     pub(crate) fn new(created: &[u32], ended: &[u32]) -> Self {
         let most = created.iter().chain(ended).copied().max().unwrap_or(0);
         let max = round_up(most);
-        let step = 600.0 / MINUTES as f64;
+        let step = WIDTH / MINUTES as f64;
         let pairs = || {
             created
                 .iter()
@@ -67,7 +67,7 @@ impl MinutePlot {
             let (created_y, created_height) = bar(created, max);
             let (ended_y, ended_height) = bar(ended, max);
             MinuteBar {
-                x: number(x + 0.8),
+                x: number(x + 0.5),
                 created_y,
                 created_height,
                 ended_x: number(x + step / 2.0),
@@ -94,7 +94,7 @@ impl MinutePlot {
 impl BarPlot {
     pub(crate) fn new(numbers: &[u32; CLASSES.len()]) -> Self {
         let max = round_up(numbers.iter().copied().max().unwrap_or(0));
-        let step = 300.0 / CLASSES.len() as f64;
+        let step = WIDTH / CLASSES.len() as f64;
         let bars = CLASSES
             .iter()
             .zip(numbers)
@@ -145,6 +145,8 @@ fn round_up(most: u32) -> u32 {
 }
 
 const HEIGHT: f64 = 120.0;
+
+const WIDTH: f64 = 420.0;
 
 #[cfg(test)]
 mod tests {

@@ -11,6 +11,7 @@ use outlast_engine::store::{Filter, Status, Statuses};
 use outlast_wire::Timestamp;
 
 use crate::access::Viewer;
+use crate::console::App;
 
 /// A search that was read.
 #[derive(Clone, Debug, Default)]
@@ -24,8 +25,25 @@ pub(crate) struct Query {
 }
 
 impl Query {
+    /// Reads a search of `viewer`.
+    pub(crate) fn of(app: &App, text: &str, viewer: &Viewer) -> Self {
+        let mut query = Self::read(text, viewer, app.engine().now());
+        if let (Some(name), Some(upstreams)) = (&query.filter.runner, app.upstreams()) {
+            let all = upstreams.all();
+            let mut all = all.iter().map(|served| &served.upstream);
+            let found = all.find(|upstream| upstream.name() == name);
+            // Tasks of a server that is not configured any more are found too.
+            let runner = found.map_or_else(
+                || format!("{UPSTREAM_KIND}{name}").into(),
+                |upstream| upstream.runner().clone(),
+            );
+            query.filter.runner = Some(runner);
+        }
+        query
+    }
+
     /// Reads a search of `viewer` at `now`.
-    pub(crate) fn read(text: &str, viewer: &Viewer, now: Timestamp) -> Self {
+    fn read(text: &str, viewer: &Viewer, now: Timestamp) -> Self {
         let mut query = Self::default();
         let mut statuses = Vec::new();
         let mut words = Vec::new();
@@ -36,8 +54,8 @@ impl Query {
             };
             match name {
                 "status" => query.read_statuses(&value, &mut statuses),
-                "tool" => query.filter.tool = Some(value.into()),
-                "server" => query.filter.runner = Some(value.into()),
+                "tool" => query.filter.tool = Some(value),
+                "server" => query.filter.runner = Some(value),
                 "owner" => query.read_owner(&value, viewer),
                 "age" => query.read_age(&value, now),
                 _ => query.problems.push(format!(
@@ -164,6 +182,9 @@ fn duration_ms(text: &str) -> Option<u64> {
     };
     number.checked_mul(unit_ms)
 }
+
+/// The start of the names of the runners of a gateway.
+const UPSTREAM_KIND: &str = "upstream:";
 
 /// The rest of a longer search is ignored.
 const MAX_QUERY_CHARS: usize = 1_000;

@@ -59,7 +59,7 @@ impl TaskRow {
         };
         Self {
             task_id: task.id().to_string(),
-            server: task.runner().to_string(),
+            server: server_name(task.runner()).to_owned(),
             source: "store",
             tool: task.tool().map(str::to_owned),
             status: Status::of(task),
@@ -150,6 +150,11 @@ pub(crate) fn label(status: Status) -> &'static str {
     }
 }
 
+/// The server of a runner: `NAME` if the runner is named `KIND:NAME`.
+pub(crate) fn server_name(runner: &str) -> &str {
+    runner.split_once(':').map_or(runner, |(_, name)| name)
+}
+
 /// The name of an owner. The id of a session gives access, so only its digest is shown.
 pub(crate) fn owner_name(owner: &Owner) -> String {
     match owner {
@@ -158,12 +163,10 @@ pub(crate) fn owner_name(owner: &Owner) -> String {
     }
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's signature")]
 fn word<S: serde::Serializer>(status: &Status, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(status.word())
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's signature")]
 fn rfc3339<S: serde::Serializer>(at: &Timestamp, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_str(at)
 }

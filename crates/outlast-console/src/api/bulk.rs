@@ -98,7 +98,7 @@ async fn matching(
     action: Action,
     report: &mut Report,
 ) -> Result<Vec<TaskId>, ConsoleError> {
-    let query = Query::read(text, viewer, app.engine().now());
+    let query = Query::of(app, text, viewer);
     if let Some(problem) = query.problems.first() {
         return Err(ConsoleError::invalid(problem.clone()));
     }

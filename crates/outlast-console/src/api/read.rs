@@ -69,7 +69,7 @@ pub(crate) async fn list(
     viewer: Viewer,
     QueryParams(params): QueryParams<ListParams>,
 ) -> Result<Json<List>, ConsoleError> {
-    let query = Query::read(&params.q, &viewer, app.engine().now());
+    let query = Query::of(&app, &params.q, &viewer);
     if let Some(problem) = query.problems.first() {
         return Err(ConsoleError::invalid(problem.clone()));
     }

@@ -111,12 +111,7 @@ pub(crate) async fn task(
             .map_or(0, |since| app.engine().now().since(since));
     render(&TaskPage {
         layout: Layout::new(&app, &viewer, Section::Tasks).titled(row.name()),
-        entries: task
-            .timeline
-            .entries
-            .iter()
-            .map(|entry| Entry::of(entry, &task))
-            .collect(),
+        entries: entries(&task),
         dropped: task.timeline.dropped,
         attempt: task.attempt.0,
         method: task.origin.method.to_string(),
@@ -267,6 +262,14 @@ fn pretty(raw: &Raw) -> String {
     json_tree::cut(&text.unwrap_or_default(), MAX_PRETTY_CHARS).0
 }
 
+/// The timeline. A resume state that was saved several times in a row is one line.
+fn entries(task: &Task) -> Vec<Entry> {
+    let all = &task.timeline.entries;
+    let is_saved = |at: usize| all[at].event == TimelineEvent::ResumeStateSaved;
+    let shown = (0..all.len()).filter(|&at| at == 0 || !is_saved(at) || !is_saved(at - 1));
+    shown.map(|at| Entry::of(&all[at], task)).collect()
+}
+
 impl Entry {
     fn of(entry: &TimelineEntry, task: &Task) -> Self {
         let plain = |kind, title: &str| (kind, title.to_owned(), String::new());
@@ -278,7 +281,7 @@ impl Entry {
                 "The process that ran the task stopped; another attempt continues.".to_owned(),
             ),
             TimelineEvent::Status(text) => ("status", "Status".to_owned(), text.to_string()),
-            TimelineEvent::ResumeStateSaved => plain("note", "Runs as a task at the server"),
+            TimelineEvent::ResumeStateSaved => plain("note", "Resume state saved"),
             TimelineEvent::InputRequested(key) => (
                 "input",
                 "Input requested".to_owned(),

@@ -62,7 +62,7 @@ pub(crate) async fn tasks(
     QueryParams(params): QueryParams<TasksParams>,
 ) -> Result<Html, ConsoleError> {
     let now = app.engine().now();
-    let query = Query::read(&params.q, &viewer, now);
+    let query = Query::of(&app, &params.q, &viewer);
     let after = params.after.map(Position);
     let (found, count) = if query.is_impossible {
         let none = Found {

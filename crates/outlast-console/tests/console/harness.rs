@@ -116,7 +116,7 @@ impl Site {
         Seen {
             status: head.status,
             headers: head.headers,
-            text: String::from_utf8(bytes.into()).expect("UTF-8"),
+            text: String::from_utf8_lossy(&bytes).into_owned(),
         }
     }
 
