@@ -461,7 +461,7 @@ fn scope() -> Scope {
 
 /// 200 bytes.
 fn text() -> Raw {
-    Raw::parse(format!("\"{}\"", "x".repeat(198)).into()).expect("it is JSON")
+    Raw::parse(format!("\"{}\"", "x".repeat(198))).expect("it is JSON")
 }
 
 const CONNECTIONS: usize = 16;
