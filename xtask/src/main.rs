@@ -7,6 +7,7 @@ mod coverage;
 mod debian;
 mod dist;
 mod gateways;
+mod library;
 mod npm;
 mod part;
 mod peers;
@@ -39,6 +40,7 @@ fn main() -> ExitCode {
         "coverage" => coverage::run(&args),
         "conformance" => conformance::run(&args),
         "dist" => dist::run(&args),
+        "library" => library::run(&args),
         // Cargo starts test programs with it; see programs.rs.
         "observe" => return ended(programs::observe(&args)),
         "help" | "--help" | "-h" => {
@@ -58,8 +60,8 @@ fn ended(done: Result<ExitCode, String>) -> ExitCode {
 }
 
 const HELP: &str = "\
-cargo xtask test              everything CI runs: format, words, lints, docs, tests, races, peers, conformance, schemas, dist, coverage
-cargo xtask test PART...      only these parts (format words lints docs tests races peers conformance schemas dist coverage)
+cargo xtask test              everything CI runs: format, words, lints, docs, tests, races, peers, conformance, schemas, library, dist, coverage
+cargo xtask test PART...      only these parts (format words lints docs tests races peers conformance schemas library dist coverage)
 cargo xtask soak --minutes N  10,000 images of a loss of power, then load with kills for N minutes; checks every promise (default 5)
 cargo xtask soak images       the images alone
 cargo xtask soak gateway      every kind of client, server and way with every event, and the gateway killed in every state of each
@@ -73,6 +75,8 @@ cargo xtask conformance       the official suite against our fixtures, held agai
 cargo xtask coverage          compares docs/coverage.md with docs/checklist.md and with the tests that passed in the last run
 cargo xtask dist              the packages for this machine in target/packages: archive, npm packages, wheel
 cargo xtask dist --check      the same, installs them into an empty folder, and uses them through a kill and a return
+cargo xtask library           the library as other crates use it: features, a crate outside the workspace, the public items, the packages
+cargo xtask library CHECK...  only these checks (features outside surface packages); `surface --update` stores the list
 cargo xtask words [PATH...]   refuses the words that CONTRIBUTING.md lists, in comments, messages and documents
 cargo xtask schemas           checks the held JSON Schemas against the published packages
 ";

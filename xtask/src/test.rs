@@ -1,7 +1,7 @@
 //! `cargo xtask test`: everything CI runs.
 
 use crate::part::{Part, run_all};
-use crate::{conformance, coverage, dist, peers, programs, schemas, words};
+use crate::{conformance, coverage, dist, library, peers, programs, schemas, words};
 
 pub(crate) fn run(only: &[String]) -> Result<(), String> {
     let mut parts = parts();
@@ -75,6 +75,10 @@ fn parts() -> Vec<Part> {
         Part {
             name: "schemas",
             work: Box::new(|| schemas::run(&[])),
+        },
+        Part {
+            name: "library",
+            work: Box::new(|| library::run(&[])),
         },
         Part {
             name: "dist",

@@ -63,8 +63,8 @@
 //! | feature | what it adds |
 //! |---|---|
 //! | `server` (default) | [`Server`], [`tools`], [`prompts`], [`resources`], [`detached`]; standard input and output |
-//! | `client` (default) | [`client`]: calls, input requests, several servers; child processes |
-//! | `http` (default) | Streamable HTTP for both sides |
+//! | `client` (default) | [`client`]: calls, input requests, several servers; over HTTP, or child processes |
+//! | `http` (default) | the HTTP endpoint of servers |
 //! | `tls` (default) | `https` URLs for clients |
 //! | `gateway` (default) | [`gateway`]: tasks in front of servers that you do not change |
 //! | `schemars` (default) | [`Tool::typed`], `ToolContext::elicit` for Rust types |
@@ -164,7 +164,7 @@ pub use local_server::LocalServer;
 pub use outlast::{Outlast, OutlastBuilder};
 pub use outlast_wire::log::Level;
 pub use outlast_wire::v1::TaskSupport;
-#[cfg(all(feature = "http", feature = "server"))]
+#[cfg(feature = "http")]
 pub use running_server::ServerHandle;
 #[cfg(feature = "server")]
 pub use running_server::{RunningServer, Server};
@@ -179,19 +179,30 @@ pub use tools::Json;
 #[cfg(feature = "server")]
 pub use tools::{Tool, ToolContext, Tools, current, text};
 
-/// The Rust code of the documents: `cargo test --doc` compiles it.
-#[cfg(all(
-    doctest,
-    feature = "gateway",
-    feature = "rmcp",
-    feature = "schemars",
-    feature = "sqlite"
+/// The guides, as in the repository. `cargo test --doc` compiles their Rust code.
+#[cfg(any(
+    doc,
+    all(
+        doctest,
+        feature = "gateway",
+        feature = "rmcp",
+        feature = "schemars",
+        feature = "sqlite"
+    )
 ))]
-mod documents {
-    #[doc = include_str!("../../../docs/generations.md")]
-    struct Generations;
-    #[doc = include_str!("../../../docs/start-client.md")]
-    struct StartClient;
-    #[doc = include_str!("../../../docs/start-server.md")]
-    struct StartServer;
+pub mod manual {
+    #[doc = include_str!("../manual/generations.md")]
+    pub mod generations {}
+    #[doc = include_str!("../manual/limits.md")]
+    pub mod limits {}
+    #[doc = include_str!("../manual/promises.md")]
+    pub mod promises {}
+    #[doc = include_str!("../manual/start-client.md")]
+    pub mod start_client {}
+    #[doc = include_str!("../manual/start-gateway.md")]
+    pub mod start_gateway {}
+    #[doc = include_str!("../manual/start-server.md")]
+    pub mod start_server {}
+    #[doc = include_str!("../manual/storage.md")]
+    pub mod storage {}
 }

@@ -12,7 +12,6 @@ use crate::transport::child::{self, ChildOptions};
 use crate::transport::child_registry::ChildRegistry;
 #[cfg(feature = "server")]
 use crate::transport::duplex;
-#[cfg(feature = "http")]
 use crate::transport::http_client::{self, HttpClientOptions, HttpSession};
 use crate::transport::link::{Link, TransportError, message_bytes};
 
@@ -36,7 +35,6 @@ struct KnownEras {
 #[derive(Clone)]
 enum TargetKind {
     Child(ChildOptions),
-    #[cfg(feature = "http")]
     Http(HttpClientOptions),
     #[cfg(feature = "server")]
     InProcess(Arc<McpServer>),
@@ -60,13 +58,11 @@ impl Target {
     }
 
     /// The server at `url`, such as `http://127.0.0.1:8040/mcp`.
-    #[cfg(feature = "http")]
     pub fn url(url: impl Into<String>) -> Self {
         Self::http(HttpClientOptions::new(url))
     }
 
     /// A server at a URL, with options such as a token.
-    #[cfg(feature = "http")]
     pub fn http(options: HttpClientOptions) -> Self {
         Self::new(TargetKind::Http(options))
     }
@@ -94,7 +90,6 @@ impl Target {
                 let parts: Vec<_> = parts.map(|part| part.to_string_lossy()).collect();
                 parts.join(" ")
             }
-            #[cfg(feature = "http")]
             TargetKind::Http(options) => options.url.clone(),
             #[cfg(feature = "server")]
             TargetKind::InProcess(_) => "in-process".into(),
@@ -103,7 +98,6 @@ impl Target {
     }
 
     /// The same server with a separate session, if the transport has sessions.
-    #[cfg(feature = "http")]
     pub(crate) fn in_session(&self, session: HttpSession) -> Option<Self> {
         match &self.how {
             TargetKind::Http(options) => {
@@ -119,7 +113,6 @@ impl Target {
     }
 
     /// The session to continue or open, if the transport has sessions.
-    #[cfg(feature = "http")]
     pub(crate) fn session(&self) -> Option<&HttpSession> {
         match &self.how {
             TargetKind::Http(options) => options.session.as_ref(),
@@ -139,7 +132,6 @@ impl Target {
     pub(crate) fn with_payload(mut self, payload: usize) -> Self {
         match &mut self.how {
             TargetKind::Child(options) => options.max_message_bytes = message_bytes(payload),
-            #[cfg(feature = "http")]
             TargetKind::Http(options) => options.max_message_bytes = message_bytes(payload),
             _ => {}
         }
@@ -176,11 +168,7 @@ impl Target {
 
     /// Whether the transport has headers.
     pub(crate) fn has_headers(&self) -> bool {
-        match self.how {
-            #[cfg(feature = "http")]
-            TargetKind::Http(_) => true,
-            _ => false,
-        }
+        matches!(self.how, TargetKind::Http(_))
     }
 
     /// The detected era of the server, if there is one.
@@ -205,7 +193,6 @@ impl Target {
     pub(crate) fn link(&self) -> Result<Link, TransportError> {
         match &self.how {
             TargetKind::Child(options) => child::spawn(options),
-            #[cfg(feature = "http")]
             TargetKind::Http(options) => http_client::connect(options),
             #[cfg(feature = "server")]
             TargetKind::InProcess(server) => Ok(duplex::to_server(server.clone())),

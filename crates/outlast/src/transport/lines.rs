@@ -103,24 +103,6 @@ pub(crate) async fn write(
     output.flush().await
 }
 
-/// Skips the rest of a line that is too long.
-pub(super) async fn skip_line(input: &mut (impl AsyncBufRead + Unpin)) -> io::Result<()> {
-    loop {
-        let part = input.fill_buf().await?;
-        if part.is_empty() {
-            return Ok(());
-        }
-        let (used, found) = match part.iter().position(|byte| *byte == b'\n') {
-            Some(at) => (at + 1, true),
-            None => (part.len(), false),
-        };
-        input.consume(used);
-        if found {
-            return Ok(());
-        }
-    }
-}
-
 /// A line that exceeds the limit by this factor counts as endless.
 const ENDLESS_FACTOR: u64 = 64;
 

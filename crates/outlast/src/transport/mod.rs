@@ -14,10 +14,11 @@ pub mod child;
 pub mod child_registry;
 #[cfg(feature = "client")]
 pub mod duplex;
-#[cfg(all(feature = "http", feature = "server"))]
+#[cfg(feature = "http")]
 pub mod http;
-#[cfg(all(feature = "client", feature = "http"))]
+#[cfg(feature = "client")]
 pub mod http_client;
+#[cfg(feature = "client")]
 mod lines;
 #[cfg(feature = "client")]
 pub mod link;

@@ -12,7 +12,6 @@ use tokio::io::{
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-use super::lines::skip_line;
 use crate::server::{
     McpServer, Session, SessionId, StreamEvent, StreamId, StreamKind, local_owner,
     stdio_request_meta,
@@ -177,3 +176,21 @@ const LAST_REQUESTS_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// How long running requests may take when the server closes.
 const LAST_RESPONSES_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// Skips the rest of a line that is too long.
+async fn skip_line(input: &mut (impl AsyncBufRead + Unpin)) -> io::Result<()> {
+    loop {
+        let part = input.fill_buf().await?;
+        if part.is_empty() {
+            return Ok(());
+        }
+        let (used, found) = match part.iter().position(|byte| *byte == b'\n') {
+            Some(at) => (at + 1, true),
+            None => (part.len(), false),
+        };
+        input.consume(used);
+        if found {
+            return Ok(());
+        }
+    }
+}
