@@ -58,7 +58,8 @@ fn features() -> Result<(), String> {
         let mut check = cargo(&["check", "--quiet", "--lib", "--package", "outlast"]);
         run_command(check.args(set))?;
         let mut tree = cargo(&["tree", "--package", "outlast", "--prefix", "none"]);
-        tree.args(["--edges", "normal,build", "--format", "{p}"]).args(set);
+        tree.args(["--edges", "normal,build", "--format", "{p}"])
+            .args(set);
         let listed = tree.output().map_err(|error| error.to_string())?;
         let listed = String::from_utf8_lossy(&listed.stdout);
         if !listed.contains("outlast-engine ") {
@@ -97,7 +98,10 @@ fn outside() -> Result<(), String> {
     let readme = read(&root().join("README.md"))?;
     for name in ["reports", "reports_with_rmcp_alone"] {
         let code = read(&folder.join(format!("src/bin/{name}.rs")))?;
-        let stated = format!("[{} lines](crates/outlast/tests/outside/src/bin/{name}.rs)", lines(&code));
+        let stated = format!(
+            "[{} lines](crates/outlast/tests/outside/src/bin/{name}.rs)",
+            lines(&code)
+        );
         if !readme.contains(&stated) {
             return Err(format!("README.md does not say: {stated}"));
         }
@@ -108,7 +112,9 @@ fn outside() -> Result<(), String> {
 /// The lines of code without blank lines and comments.
 fn lines(code: &str) -> usize {
     let lines = code.lines().map(str::trim);
-    lines.filter(|line| !line.is_empty() && !line.starts_with("//")).count()
+    lines
+        .filter(|line| !line.is_empty() && !line.starts_with("//"))
+        .count()
 }
 
 fn output(program: &Path) -> Result<String, String> {
@@ -116,7 +122,11 @@ fn output(program: &Path) -> Result<String, String> {
     let ended = ended.map_err(|error| format!("{} did not start: {error}", program.display()))?;
     if !ended.status.success() {
         let why = String::from_utf8_lossy(&ended.stderr).into_owned();
-        return Err(format!("{} ended with {}: {why}", program.display(), ended.status));
+        return Err(format!(
+            "{} ended with {}: {why}",
+            program.display(),
+            ended.status
+        ));
     }
     Ok(String::from_utf8_lossy(&ended.stdout).into_owned())
 }
@@ -124,14 +134,23 @@ fn output(program: &Path) -> Result<String, String> {
 /// Compares the list of items that rustdoc writes with the stored one. Tools that also compare
 /// signatures need a nightly compiler.
 fn surface(update: bool) -> Result<(), String> {
-    let mut doc = cargo(&["doc", "--quiet", "--workspace", "--no-deps", "--all-features"]);
+    let mut doc = cargo(&[
+        "doc",
+        "--quiet",
+        "--workspace",
+        "--no-deps",
+        "--all-features",
+    ]);
     run_command(doc.env("RUSTDOCFLAGS", "-D warnings"))?;
     let found = items(&read(&target().join("doc/outlast/all.html"))?);
     if found.len() < MIN_ITEMS {
         return Err(format!("rustdoc lists only {} items", found.len()));
     }
     let path = root().join("crates/outlast/surface.txt");
-    let text = found.iter().map(|item| format!("{item}\n")).collect::<String>();
+    let text = found
+        .iter()
+        .map(|item| format!("{item}\n"))
+        .collect::<String>();
     if update {
         return fs::write(&path, text).map_err(|error| error.to_string());
     }
@@ -174,11 +193,12 @@ const KINDS: [&str; 9] = [
 const MIN_ITEMS: usize = 100;
 
 /// The crates that are published, each after those that it uses.
-const PUBLISHED: [&str; 5] = [
+const PUBLISHED: [&str; 6] = [
     "outlast-wire",
     "outlast-engine",
     "outlast-store",
     "outlast",
+    "outlast-console",
     "outlast-cli",
 ];
 

@@ -11,7 +11,7 @@ pub(crate) fn print() {
 }
 
 /// The published file.
-const SCHEMA: &str = include_str!("../../../docs/configuration.schema.json");
+const SCHEMA: &str = include_str!("../configuration.schema.json");
 
 #[cfg(test)]
 mod tests {
