@@ -4,10 +4,8 @@
 //! |---|---|
 //! | features | documented combinations compile, and need no C compiler without `sqlite`, `tls` and `postgres` |
 //! | outside | a crate outside the workspace uses only what is public, and its programs end as expected |
-//! | surface | the names of all public items are those of `crates/outlast/surface.txt` |
 //! | packages | every crate that is published can be packed |
 
-use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
@@ -17,15 +15,11 @@ use crate::part::run as run_command;
 
 /// Runs all checks, or those that `only` names.
 pub(crate) fn run(only: &[String]) -> Result<(), String> {
-    let checks: [(&str, fn() -> Result<(), String>); 4] = [
+    let checks: [(&str, fn() -> Result<(), String>); 3] = [
         ("features", features),
         ("outside", outside),
-        ("surface", || surface(false)),
         ("packages", packages),
     ];
-    if only == ["surface", "--update"] {
-        return surface(true);
-    }
     let known = |name: &String| checks.iter().any(|(known, _)| known == name);
     if let Some(unknown) = only.iter().find(|name| !known(name)) {
         let names: Vec<_> = checks.iter().map(|(name, _)| *name).collect();
@@ -131,67 +125,6 @@ fn output(program: &Path) -> Result<String, String> {
     Ok(String::from_utf8_lossy(&ended.stdout).into_owned())
 }
 
-/// Compares the list of items that rustdoc writes with the stored one. Tools that also compare
-/// signatures need a nightly compiler.
-fn surface(update: bool) -> Result<(), String> {
-    let mut doc = cargo(&[
-        "doc",
-        "--quiet",
-        "--workspace",
-        "--no-deps",
-        "--all-features",
-    ]);
-    run_command(doc.env("RUSTDOCFLAGS", "-D warnings"))?;
-    let found = items(&read(&target().join("doc/outlast/all.html"))?);
-    if found.len() < MIN_ITEMS {
-        return Err(format!("rustdoc lists only {} items", found.len()));
-    }
-    let path = root().join("crates/outlast/surface.txt");
-    let text = found
-        .iter()
-        .map(|item| format!("{item}\n"))
-        .collect::<String>();
-    if update {
-        return fs::write(&path, text).map_err(|error| error.to_string());
-    }
-    let stored = read(&path)?;
-    let stored: BTreeSet<String> = stored.lines().map(str::to_owned).collect();
-    let added: Vec<_> = found.difference(&stored).cloned().collect();
-    let removed: Vec<_> = stored.difference(&found).cloned().collect();
-    if added.is_empty() && removed.is_empty() {
-        return Ok(());
-    }
-    Err(format!(
-        "the public items have changed; added: [{}], removed: [{}]\n  next: if that is intended, run `cargo xtask library surface --update` and write a line in CHANGELOG.md",
-        added.join(", "),
-        removed.join(", ")
-    ))
-}
-
-/// The items of a page `all.html`, such as `struct client::Client`.
-fn items(page: &str) -> BTreeSet<String> {
-    let links = page.split("<a href=\"").skip(1);
-    let links = links.filter_map(|rest| rest.split('"').next());
-    links
-        .filter_map(|link| {
-            let (path, file) = link.rsplit_once('/').unwrap_or(("", link));
-            let (kind, name) = file.strip_suffix(".html")?.split_once('.')?;
-            let module = path.replace('/', "::");
-            let separator = if module.is_empty() { "" } else { "::" };
-            let known = KINDS.contains(&kind) && !module.starts_with("..");
-            known.then(|| format!("{kind} {module}{separator}{name}"))
-        })
-        .collect()
-}
-
-/// The kinds of item in the list of rustdoc.
-const KINDS: [&str; 9] = [
-    "attr", "constant", "derive", "enum", "fn", "macro", "struct", "trait", "type",
-];
-
-/// Fewer items mean that the page was not read.
-const MIN_ITEMS: usize = 100;
-
 /// The crates that are published, each after those that it uses.
 const PUBLISHED: [&str; 6] = [
     "outlast-wire",
@@ -214,13 +147,6 @@ fn read(path: &Path) -> Result<String, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn items_are_read_from_the_page_of_rustdoc() {
-        let page = r#"<a href="../outlast/index.html">x</a><ul><li><a href="client/struct.Client.html">client::Client</a></li><li><a href="fn.text.html">text</a></li></ul>"#;
-        let found: Vec<_> = items(page).into_iter().collect();
-        assert_eq!(found, ["fn text", "struct client::Client"]);
-    }
 
     #[test]
     fn comments_and_blank_lines_are_not_counted() {
