@@ -13,9 +13,11 @@ use std::process::Command;
 use crate::npm::{root, target};
 use crate::part::run as run_command;
 
+type Check = fn() -> Result<(), String>;
+
 /// Runs all checks, or those that `only` names.
 pub(crate) fn run(only: &[String]) -> Result<(), String> {
-    let checks: [(&str, fn() -> Result<(), String>); 3] = [
+    let checks: [(&str, Check); 3] = [
         ("features", features),
         ("outside", outside),
         ("packages", packages),
