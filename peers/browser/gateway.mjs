@@ -68,8 +68,8 @@ export class Gateway {
   async detach(owner, server, tool, ...args) {
     const token = owner === 'local' ? this.token : TOKENS[owner];
     const env = { ...this.env, OUTLAST_TOKEN: token };
-    const url = `${this.origin}/${server}/mcp`;
-    return run(OUTLAST, ['call', '--detach', '--json', url, tool, ...args], { env });
+    const url = `${this.origin}/mcp/${server}`;
+    return run(OUTLAST, ['call', '--as', 'v1', '--detach', '--json', url, tool, ...args], { env });
   }
 
   async kill() {
