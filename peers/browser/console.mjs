@@ -211,6 +211,58 @@ await checks.check('an_input_request_of_a_task_is_answered_on_its_page', async (
   assert.match(await page.locator('#timeline').textContent(), /input/i);
 });
 
+await checks.check('events_of_tasks_name_server_source_task_status_message_and_progress', async () => {
+  const { page } = ada;
+  await page.goto(`${gateway.origin}/tasks`);
+  const events = page.evaluate((origin) => new Promise((done) => {
+    const seen = [];
+    const source = new EventSource(`${origin}/api/v1/events`);
+    source.addEventListener('mcpTaskStatus', ({ data }) => {
+      const event = JSON.parse(data);
+      if (event.tool !== 'steps') return;
+      seen.push(event);
+      if (event.status === 'completed') {
+        source.close();
+        done(seen);
+      }
+    });
+    window.listening = new Promise((open) => source.addEventListener('hello', open));
+  }), gateway.origin);
+  await page.waitForFunction(() => window.listening);
+  await page.evaluate(() => window.listening);
+  const task = await detached('ada', 'hostile', 'steps', 'count=20', 'pause=100');
+  const seen = await events;
+  assert.ok(seen.every((event) => event.taskId === task && event.server === 'hostile' && event.source));
+  assert.ok(seen.some((event) => event.progress > 0 && event.total === 20), JSON.stringify(seen));
+  const revisions = seen.map((event) => event.revision);
+  assert.deepEqual(revisions, [...revisions].sort((a, b) => a - b), 'revisions never fall');
+});
+
+await checks.check('the_api_gets_lists_cancels_and_returns_results', async () => {
+  const { page } = ada;
+  await page.goto(`${gateway.origin}/tasks`);
+  const ended = await detached('ada', 'hostile', 'nested', 'title=by-api');
+  const open = await detached('ada', 'hostile', 'steps', 'count=2000', 'pause=100');
+  const get = (path) => page.evaluate(async (url) => {
+    const response = await fetch(url);
+    return { status: response.status, body: await response.json() };
+  }, gateway.origin + path);
+  await until('the task has ended', async () => (await get(`/api/v1/tasks/${ended}`)).body.status === 'completed');
+  const result = await get(`/api/v1/tasks/${ended}/result`);
+  assert.equal(result.body.structuredContent.title, 'by-api');
+  const list = await get('/api/v1/tasks?q=status:working');
+  assert.ok(list.body.tasks.some(({ taskId }) => taskId === open), JSON.stringify(list).slice(0, 300));
+  const cancel = (csrf) => page.evaluate(async ({ origin, name, token }) => {
+    const headers = { 'content-type': 'application/json', ...(token && { 'x-outlast-csrf': token }) };
+    const response = await fetch(`${origin}/api/v1/tasks/cancel`, { method: 'POST', headers, body: JSON.stringify(name) });
+    return response.status;
+  }, { origin: gateway.origin, name: { server: 'hostile', source: 'store', taskId: open }, token: csrf });
+  assert.equal(await cancel(undefined), 403, 'a change needs the token of the page');
+  const csrf = await page.locator('meta[name="csrf"]').getAttribute('content');
+  assert.equal(await cancel(csrf), 200);
+  assert.equal((await get(`/api/v1/tasks/${open}`)).body.status, 'cancelled');
+});
+
 await checks.check('rows_never_move_and_new_ones_wait_for_a_click', async () => {
   const { page } = ada;
   await page.goto(`${gateway.origin}/tasks`);

@@ -8,6 +8,9 @@ const OUTLAST = process.env.OUTLAST;
 /** The tokens of two owners. `local` is the operator. */
 export const TOKENS = { ada: 'secret-of-ada', bob: 'secret-of-bob' };
 
+/** An owner can have the tasks of `fill_store` and more. */
+const LIMITS = { tasksPerOwner: 1_000_000, tasks: 1_000_000 };
+
 /** The real servers, and one whose texts and sizes are hostile. */
 export function servers() {
   return {
@@ -27,7 +30,7 @@ export class Gateway {
     gateway.store = `sqlite:${join(gateway.folder.path, 'tasks.db')}`;
     gateway.config = join(gateway.folder.path, 'servers.json');
     gateway.tokens = join(gateway.folder.path, 'tokens.json');
-    writeFileSync(gateway.config, JSON.stringify({ mcpServers: servers(), outlast: options.limits ?? {} }));
+    writeFileSync(gateway.config, JSON.stringify({ mcpServers: servers(), outlast: LIMITS }));
     writeFileSync(gateway.tokens, JSON.stringify(TOKENS));
     gateway.env = { ...process.env, HOME: gateway.folder.path, XDG_DATA_HOME: gateway.folder.path };
     delete gateway.env.OUTLAST_TOKEN;

@@ -110,6 +110,8 @@ await checks.check('a_running_task_never_blocks_the_run_button', async () => {
     await page.waitForFunction((count) => document.querySelectorAll('#call-list li').length >= count, before + n);
   }
   assert.ok((await page.locator('#call-list li[data-status="working"]').count()) >= 3);
+  const shown = page.locator('#call-list li outlast-task-status[status="working"]');
+  assert.ok((await shown.count()) >= 3, 'the indicator stands where the call is shown');
   assert.ok(await page.locator('#run').isEnabled());
   await page.close();
 });
@@ -143,6 +145,7 @@ await checks.check('an_elicitation_is_answered_on_the_requests_page', async () =
   await card.waitFor();
   assert.match(await page.locator('[data-count="elicitations"]').textContent(), /[1-9]/);
   assert.match(await card.textContent(), /everything/);
+  assert.ok(await card.locator('.related').count(), 'the related task or call is named');
   await card.locator(field('/name')).fill('Ada Lovelace');
   await card.locator('button[value="accept"].primary').click();
   await page.waitForSelector('#left [data-why]');

@@ -9,7 +9,7 @@ use outlast_engine::laws::fixtures;
 use outlast_engine::store::{Insert, InsertResult, Store};
 use outlast_engine::task::{Lifetime, NewTask, Task, TtlPolicy};
 use outlast_engine::transition::Command;
-use outlast_engine::{Clock as _, Ids as _, Owner, RandomIds, SystemClock};
+use outlast_engine::{Clock as _, Ids as _, Outcome, Owner, RandomIds, SystemClock};
 use outlast_store::open_store;
 use tokio::task::JoinSet;
 
@@ -77,10 +77,11 @@ async fn write(store: &Arc<dyn Store>, n: u64, owner: Owner, created: u64) {
     };
     let command = match n {
         n if n % 20 == 0 => Command::CancelNow,
-        n if n % 10 == 0 => fixtures::end(
-            &task,
-            fixtures::result(r#"{"content":[{"type":"text","text":"no paper"}],"isError":true}"#),
-        ),
+        n if n % 10 == 0 => {
+            let body = r#"{"content":[{"type":"text","text":"no paper"}],"isError":true}"#;
+            let outcome = Outcome::ToolError(fixtures::raw(body), Some("no paper".into()));
+            fixtures::end(&task, outcome)
+        }
         _ => fixtures::end(
             &task,
             fixtures::result(r#"{"content":[{"type":"text","text":"printed"}]}"#),
