@@ -4,13 +4,13 @@
 //! The scripts are in `peers/browser`. Screenshots of each view are written to
 //! `target/screenshots`.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::gateways::{self, Build};
 use crate::npm::{self, root};
 use crate::part::run as run_command;
-use crate::peers::example;
+use crate::servers::everything_script;
 use crate::{check, debian, python};
 
 pub(crate) fn run() -> Result<(), String> {
@@ -28,12 +28,19 @@ pub(crate) fn run() -> Result<(), String> {
             .env("CHROMIUM", &chromium)
             .env("OUTLAST", &outlast)
             .env("FILL_STORE", fill_store()?)
-            .env("RMCP_SERVER", example("rmcp_tasks")?)
+            .env("RMCP_SERVER", rmcp_server()?)
             .env("SCREENSHOTS", &screenshots)
-            .env("EVERYTHING", gateways::everything_script()?)
+            .env("EVERYTHING", everything_script()?)
             .env("PYTHON", python::interpreter("fastmcp")?)
-            .env("FASTMCP_SERVER", root().join("peers/fastmcp/tasks_server.py"));
-        check::run(&format!("browser/{script}"), "in Chromium", &mut command)?;
+            .env(
+                "FASTMCP_SERVER",
+                root().join("peers/fastmcp/tasks_server.py"),
+            );
+        check::run(
+            &format!("browser/{script}"),
+            "through Chromium",
+            &mut command,
+        )?;
     }
     Ok(())
 }
@@ -56,11 +63,26 @@ fn check_types(folder: &Path) -> Result<(), String> {
     run_command(&mut command)
 }
 
+/// Builds a server on rmcp. Its tasks are kept in memory.
+fn rmcp_server() -> Result<PathBuf, String> {
+    let build = [
+        "build",
+        "--quiet",
+        "--package",
+        "outlast",
+        "--features",
+        "rmcp",
+    ];
+    let example = ["--example", "rmcp_server"];
+    run_command(Command::new(env!("CARGO")).args(build).args(example))?;
+    Ok(npm::target().join("debug/examples/rmcp_server"))
+}
+
 /// Builds the program that fills a store with many tasks.
-fn fill_store() -> Result<std::path::PathBuf, String> {
+fn fill_store() -> Result<PathBuf, String> {
     let build = ["build", "--quiet", "--package", "outlast-testkit", "--bin"];
     run_command(Command::new(env!("CARGO")).args(build).arg("fill_store"))?;
     Ok(npm::target().join("debug/fill_store"))
 }
 
-const SCRIPTS: [&str; 1] = ["console.mjs"];
+const SCRIPTS: [&str; 2] = ["console.mjs", "workspace.mjs"];

@@ -8,6 +8,7 @@ use crate::npm::{self, root};
 use crate::part::run as run_command;
 use crate::peers::{Listening, example};
 use crate::python;
+use crate::servers::everything_script;
 
 pub(crate) fn run() -> Result<(), String> {
     let outlast = binary(Build::Debug)?;
@@ -35,7 +36,7 @@ fn claude_code(outlast: &Path) -> Result<(), String> {
 /// A real host of `outlast stdio` with a real server: the gateway is killed, and the host gets the
 /// result of its task.
 fn relay(outlast: &Path) -> Result<(), String> {
-    let server = npm::installed("everything")?.join(EVERYTHING);
+    let server = everything_script()?;
     let script = npm::installed("typescript")?.join("v1_relay.mjs");
     let home = npm::target().join("relay");
     // Remove the tasks of an earlier run.
@@ -71,7 +72,7 @@ fn eliciting(outlast: &Path) -> Result<(), String> {
 /// server-everything behind the gateway, called by every kind of client: its tools without tasks
 /// become tasks, and every client can call the one that requires a task.
 fn everything(outlast: &Path) -> Result<(), String> {
-    let server = npm::installed("everything")?.join(EVERYTHING);
+    let server = everything_script()?;
     let mut command = gateway(outlast);
     command.args(["--", "node"]).arg(&server).arg("stdio");
     let listening = Listening::from(command)?;
@@ -154,5 +155,3 @@ pub(crate) fn binary(build: Build) -> Result<PathBuf, String> {
     )?;
     Ok(npm::target().join(folder).join("outlast"))
 }
-
-const EVERYTHING: &str = "node_modules/@modelcontextprotocol/server-everything/dist/index.js";

@@ -1,6 +1,7 @@
 //! Project tasks: `cargo xtask help` lists them.
 
 mod bench;
+mod browser;
 mod check;
 mod conformance;
 mod coverage;
@@ -70,7 +71,7 @@ cargo xtask bench gateway     what the gateway adds to a call and a task, beside
 cargo xtask bench store       durable lifecycles beside a raw log; memory, disk and opening time of retained tasks (--quick, --out FILE)
 cargo xtask bench bars        the rows of http and store that have a bar, as ratios in one run (--quick, --out FILE)
 cargo xtask peers             real clients talk to the sample server, our client to real servers, both through the gateway
-cargo xtask peers PART...     only these parts (clients inspector servers gateways restarts queue)
+cargo xtask peers PART...     only these parts (clients inspector servers gateways restarts queue browser)
 cargo xtask conformance       the official suite against our fixtures, held against a strict list
 cargo xtask coverage          compares docs/coverage.md with docs/checklist.md and with the tests that passed in the last run
 cargo xtask dist              the packages for this machine in target/packages: archive, npm packages, wheel

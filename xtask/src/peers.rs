@@ -10,19 +10,20 @@ use std::time::{Duration, Instant};
 
 use crate::npm::{self, root};
 use crate::part::run as run_command;
-use crate::{check, gateways, python, queue, record, restarts, servers};
+use crate::{browser, check, gateways, python, queue, record, restarts, servers};
 
 /// Runs the checks of one part.
 type PartFn = fn() -> Result<(), String>;
 
 /// The parts with their names, in the order in which they run.
-const PARTS: [(&str, PartFn); 6] = [
+const PARTS: [(&str, PartFn); 7] = [
     ("clients", clients),
     ("inspector", inspector),
     ("servers", servers::run),
     ("gateways", gateways::run),
     ("restarts", restarts::run),
     ("queue", queue::run),
+    ("browser", browser::run),
 ];
 
 /// Runs the parts that `only` names, or all. `cargo xtask test` begins and ends the record of a run

@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -88,7 +88,7 @@ fn peers() -> Result<[Peer; 4], String> {
 
 fn everything() -> Result<(), String> {
     let driver = example("drive_everything")?;
-    let server = npm::installed("everything")?.join(EVERYTHING);
+    let server = everything_script()?;
     let stdio = [Path::new("node"), &server, Path::new("stdio")];
     check::run(
         "server-everything",
@@ -103,9 +103,15 @@ fn everything() -> Result<(), String> {
     )
 }
 
+/// The script of server-everything.
+pub(crate) fn everything_script() -> Result<PathBuf, String> {
+    let script = "node_modules/@modelcontextprotocol/server-everything/dist/index.js";
+    Ok(npm::installed("everything")?.join(script))
+}
+
 /// Its port is an argument, and it does not print its URL.
 pub(crate) fn everything_over_http() -> Result<Listening, String> {
-    let server = npm::installed("everything")?.join(EVERYTHING);
+    let server = everything_script()?;
     let port = free_port().map_err(|error| format!("no free port: {error}"))?;
     let mut command = Command::new("node");
     command
@@ -127,8 +133,6 @@ fn free_port() -> std::io::Result<u16> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
     Ok(listener.local_addr()?.port())
 }
-
-const EVERYTHING: &str = "node_modules/@modelcontextprotocol/server-everything/dist/index.js";
 
 /// How long a server may take to listen.
 const START_TIMEOUT: Duration = Duration::from_secs(30);
