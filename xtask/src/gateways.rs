@@ -22,7 +22,7 @@ pub(crate) fn run() -> Result<(), String> {
 /// Claude Code with the lines of `docs/hosts.md`, without the network: a server on this machine
 /// answers in place of the model.
 fn claude_code(outlast: &Path) -> Result<(), String> {
-    let server = npm::installed("everything")?.join(EVERYTHING);
+    let server = everything_script()?;
     let script = npm::installed("claude-code")?.join("host.mjs");
     let home = npm::target().join("claude-code");
     // Remove the settings and tasks of an earlier run.
