@@ -55,7 +55,7 @@ export function forget(name) {
   try {
     sessionStorage.removeItem(key(name));
   } catch {
-    // There is none.
+    // The browser keeps no drafts.
   }
 }
 

@@ -1,4 +1,4 @@
-// Requests: drafts, requests that leave while somebody types, and notifications of the browser.
+// Requests: drafts, requests that leave while the viewer types, and notifications of the browser.
 
 import { toast } from "./api.js";
 import { draft, forget, keep, restore } from "./drafts.js";

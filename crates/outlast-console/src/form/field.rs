@@ -20,7 +20,7 @@ pub struct Field {
     pub required: bool,
     /// Whether `null` is a value.
     pub is_nullable: bool,
-    /// The value that is used if there is none.
+    /// The value of an untouched field, if the schema has one.
     pub default: Option<Raw>,
     /// Its type.
     pub kind: Kind,

@@ -106,9 +106,10 @@ fn value(
         .as_ref()
         .is_some_and(|default| default.borrow() == given);
     if given.is_null() && !matches!(field.kind, Kind::Json { .. }) {
-        return match is_default || (field.is_nullable && field.required) {
-            true => Ok(()),
-            false => misfit("it is null, and the form would leave it out"),
+        return if is_default || (field.is_nullable && field.required) {
+            Ok(())
+        } else {
+            misfit("it is null, and the form would leave it out")
         };
     }
     match &field.kind {

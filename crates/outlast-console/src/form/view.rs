@@ -223,9 +223,8 @@ fn hint(field: &Field) -> Option<String> {
     match &field.kind {
         Kind::Text { format, characters } => {
             let limits = characters.describe(" characters");
-            match format {
-                Some(Format::DateTime) => notes.push("date and time with a time zone".to_owned()),
-                Some(_) | None => {}
+            if let Some(Format::DateTime) = format {
+                notes.push("date and time with a time zone".to_owned())
             }
             if !limits.is_empty() {
                 notes.push(limits.trim_start_matches(", ").to_owned());

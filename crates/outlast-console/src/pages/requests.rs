@@ -168,9 +168,9 @@ async fn page(
     let (mut sampling, mut elicitations) = (0, 0);
     all.for_each(|kind| {
         if of_sampling(kind) {
-            sampling += 1
+            sampling += 1;
         } else {
-            elicitations += 1
+            elicitations += 1;
         }
     });
     let is_sampling = match tab {

@@ -66,15 +66,14 @@ async fn contents(store: &Arc<dyn Store>) -> Vec<(outlast_engine::Task, Option<S
     let mut found = Vec::new();
     let mut after: Option<Position> = None;
     loop {
-        let page = store.search(&Filter::default(), after, 200).await.unwrap();
+        let page = store.search(&Filter::default(), after, 200).await;
+        let page = page.expect("the store is open");
         for snapshot in page.tasks {
             let id = snapshot.id();
-            let task = store
-                .load(&Scope::AnyTask, id)
-                .await
-                .unwrap()
-                .expect("it is listed");
-            let body = store.body(&Scope::AnyTask, id).await.unwrap();
+            let task = store.load(&Scope::AnyTask, id).await;
+            let task = task.expect("the store is open").expect("it is listed");
+            let body = store.body(&Scope::AnyTask, id).await;
+            let body = body.expect("the store is open");
             found.push(((*task).clone(), body.map(|body| body.as_str().to_owned())));
         }
         after = page.next;
