@@ -224,7 +224,7 @@ fn hint(field: &Field) -> Option<String> {
         Kind::Text { format, characters } => {
             let limits = characters.describe(" characters");
             if let Some(Format::DateTime) = format {
-                notes.push("date and time with a time zone".to_owned())
+                notes.push("date and time with a time zone".to_owned());
             }
             if !limits.is_empty() {
                 notes.push(limits.trim_start_matches(", ").to_owned());
