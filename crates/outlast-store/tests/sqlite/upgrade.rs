@@ -114,7 +114,7 @@ async fn a_rollback_uses_the_copy_of_before_the_upgrade() {
         .mode();
     assert_eq!(mode & 0o777, 0o600);
     // Its content is that of the file of before, which this program reads without a change, too.
-    let reader = SqliteReader::open(&copy.path()).unwrap().expect("a store");
+    let reader = SqliteReader::open(copy.path()).unwrap().expect("a store");
     assert_eq!(
         reader.search(&Filter::default(), 10).unwrap().len(),
         found.len()
