@@ -58,14 +58,16 @@ impl DocumentRunner {
             Some("outlast"),
             "{at}: {line}"
         );
-        let is_server =
-            line.starts_with("outlast serve") || line.starts_with("outlast demo --http");
+        let is_console = line.starts_with("outlast inspect");
+        let is_server = is_console
+            || line.starts_with("outlast serve")
+            || line.starts_with("outlast demo --http");
         if line.starts_with("outlast serve") && !line.contains("--http") {
             words.splice(2..2, ["--http".to_owned(), self.address.clone()]);
         }
         let terminal = Pty::new(TERMINAL_COLUMNS).start(self.command(&words));
         let mut printed = printed.to_vec();
-        if printed.is_empty() && is_server {
+        if printed.is_empty() && is_server && !is_console {
             printed.push(format!("http://{ADDRESS}/mcp"));
         }
         let began = Instant::now();
@@ -74,7 +76,8 @@ impl DocumentRunner {
             let ended = terminal.ended();
             let shown = self.shown(&terminal.seen());
             let missing = self.ids.all_found(&printed, &shown).err();
-            let complete = missing.is_none() && (is_server || ended.is_some());
+            let is_ready = is_server && (!is_console || shown.contains("the link works once"));
+            let complete = missing.is_none() && (is_ready || ended.is_some());
             if complete {
                 assert!(
                     ended.is_none_or(|status| status.success()),

@@ -1,7 +1,7 @@
 //! The check before every handler: a viewer, and for changes the origin and the CSRF token.
 
 use axum::body::{Body, to_bytes};
-use axum::extract::{Request, State};
+use axum::extract::{MatchedPath, Request, State};
 use axum::http::header::{AUTHORIZATION, CONTENT_TYPE, COOKIE, HOST, HeaderMap, ORIGIN};
 use axum::http::request::Parts;
 use axum::http::{Method, StatusCode};
@@ -22,6 +22,11 @@ use crate::layout::Layout;
 pub(crate) async fn guard(State(app): State<App>, request: Request, next: Next) -> Response {
     let path = request.uri().path().to_owned();
     let is_api = path.starts_with(API_PATH);
+    let is_change = !matches!(*request.method(), Method::GET | Method::HEAD);
+    if is_change && request.extensions().get::<MatchedPath>().is_none() {
+        // A client with a mistyped URL of an MCP endpoint, not a page.
+        return ConsoleError::not_found("this path does not exist").as_json();
+    }
     let mut viewer = None;
     let response = match admit(&app, request, &mut viewer).await {
         Ok(Admitted::Handle(request)) => next.run(request).await,
