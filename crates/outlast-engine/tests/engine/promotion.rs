@@ -50,7 +50,7 @@ async fn a_call_that_cannot_be_stored_continues() {
         .with_open(10)
         .with_retained(10);
     let harness = Harness::with(Policy::default().with_quota(quota)).await;
-    let _ = harness.create("stubborn").await;
+    let _ = harness.create("ignores_cancel").await;
     let running = harness.engine.start(call("second")).unwrap();
     let Err((mut running, error)) = running.promote().await else {
         panic!("the quota is exhausted")
