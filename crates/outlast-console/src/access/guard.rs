@@ -1,5 +1,6 @@
 //! The check before every handler: a viewer, and for changes the origin and the CSRF token.
 
+use axum::Json;
 use axum::body::{Body, to_bytes};
 use axum::extract::{MatchedPath, Request, State};
 use axum::http::header::{AUTHORIZATION, CONTENT_TYPE, COOKIE, HOST, HeaderMap, ORIGIN};
@@ -8,6 +9,8 @@ use axum::http::{Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Redirect, Response};
 use outlast::server::Scopes;
+use outlast_wire::codes;
+use serde_json::json;
 use subtle::ConstantTimeEq as _;
 use url::form_urlencoded;
 
@@ -23,9 +26,9 @@ pub(crate) async fn guard(State(app): State<App>, request: Request, next: Next) 
     let path = request.uri().path().to_owned();
     let is_api = path.starts_with(API_PATH);
     let is_change = !matches!(*request.method(), Method::GET | Method::HEAD);
-    if is_change && request.extensions().get::<MatchedPath>().is_none() {
-        // A client with a mistyped URL of an MCP endpoint, not a page.
-        return ConsoleError::not_found("this path does not exist").as_json();
+    let is_known = path != "/" && request.extensions().get::<MatchedPath>().is_some();
+    if is_change && !is_known {
+        return no_such_endpoint();
     }
     let mut viewer = None;
     let response = match admit(&app, request, &mut viewer).await {
@@ -44,6 +47,13 @@ pub(crate) async fn guard(State(app): State<App>, request: Request, next: Next) 
         None => Layout::bare(&app, "Error"),
     };
     error.as_page(layout)
+}
+
+/// The answer to an MCP client whose URL has a wrong path: no page sends a change there.
+fn no_such_endpoint() -> Response {
+    let error = json!({ "code": codes::INVALID_REQUEST, "message": "this path does not exist" });
+    let body = json!({ "jsonrpc": "2.0", "id": null, "error": error });
+    (StatusCode::NOT_FOUND, Json(body)).into_response()
 }
 
 enum Admitted {
