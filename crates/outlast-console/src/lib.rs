@@ -109,3 +109,8 @@ pub mod workspace;
 mod workspaces;
 
 pub use console::{Console, ConsoleBuilder, ConsoleService};
+
+/// The Rust code of the guide: `cargo test --doc` compiles it.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/console.md")]
+struct Guide;

@@ -118,7 +118,7 @@ fn follow(
     let commands = match block.language.as_str() {
         "console" => block.console(),
         "sh" => block.shell(),
-        "rust" | "rust,no_run" | "toml" | "json" | "jsonc" | "text" | "" => return,
+        "rust" | "rust,no_run" | "toml" | "json" | "jsonc" | "html" | "text" | "" => return,
         other => panic!("{at}: no rule for the language {other}"),
     };
     for (command, printed) in commands {
