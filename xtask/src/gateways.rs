@@ -30,7 +30,7 @@ fn claude_code(outlast: &Path) -> Result<(), String> {
     let mut command = Command::new("node");
     command.arg(&script).arg(outlast).arg(&home);
     command.arg("node").arg(&server).arg("stdio");
-    check::run("claude-code/host.mjs", "with the gateway", &mut command)
+    check::run("claude-code/host.mjs", "through the gateway", &mut command)
 }
 
 /// A real host of `outlast stdio` with a real server: the gateway is killed, and the host gets the
