@@ -161,7 +161,9 @@ impl Target {
                 let headers = headers.map(|(name, value)| (name.clone(), value.clone()));
                 options.headers.extend(headers);
             }
-            TargetKind::InProcess(_) | TargetKind::Other(..) => {}
+            #[cfg(feature = "server")]
+            TargetKind::InProcess(_) => {}
+            TargetKind::Other(..) => {}
         }
         self
     }
