@@ -61,8 +61,8 @@ fn ended(done: Result<ExitCode, String>) -> ExitCode {
 }
 
 const HELP: &str = "\
-cargo xtask test              everything CI runs: format, words, lints, docs, tests, races, peers, conformance, schemas, library, dist, coverage
-cargo xtask test PART...      only these parts (format words lints docs tests races peers conformance schemas library dist coverage)
+cargo xtask test              everything CI runs: format, words, lints, docs, library, tests, races, peers, conformance, schemas, dist, coverage
+cargo xtask test PART...      only these parts (format words lints docs library tests races peers conformance schemas dist coverage)
 cargo xtask soak --minutes N  10,000 images of a loss of power, then load with kills for N minutes; checks every promise (default 5)
 cargo xtask soak images       the images alone
 cargo xtask soak gateway      every kind of client, server and way with every event, and the gateway killed in every state of each

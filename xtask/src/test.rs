@@ -44,6 +44,11 @@ fn parts() -> Vec<Part> {
             &["doc", "--workspace", "--no-deps", "--all-features"],
             &[("RUSTDOCFLAGS", "-D warnings")],
         ),
+        // Before the tests, because it writes a `Cargo.lock` next to its crate.
+        Part {
+            name: "library",
+            work: Box::new(|| library::run(&[])),
+        },
         Part {
             name: "tests",
             work: Box::new(programs::run),
@@ -75,10 +80,6 @@ fn parts() -> Vec<Part> {
         Part {
             name: "schemas",
             work: Box::new(|| schemas::run(&[])),
-        },
-        Part {
-            name: "library",
-            work: Box::new(|| library::run(&[])),
         },
         Part {
             name: "dist",
