@@ -1,5 +1,6 @@
 // The web console of `outlast serve` in Chromium, with real servers behind the gateway and two owners.
 import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { Gateway, TOKENS } from './gateway.mjs';
@@ -361,7 +362,7 @@ await checks.check('the_keyboard_reaches_everything', async () => {
   await page.waitForFunction(() => document.activeElement?.id === 'q');
 });
 
-const axe = createRequire(import.meta.url).resolve('axe-core/axe.min.js');
+const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 const VIEWS = ['/', '/tasks', '/requests', '/tools', '/connections', '/traffic'];
 
 await checks.check('axe_finds_nothing_serious_on_any_page', async () => {
@@ -370,7 +371,7 @@ await checks.check('axe_finds_nothing_serious_on_any_page', async () => {
     await page.goto(gateway.origin + path);
     await page.waitForLoadState('networkidle').catch(() => {});
     // The policy of the page admits no foreign script, so the checker is evaluated by the driver.
-    await page.evaluate(await (await import('node:fs/promises')).readFile(axe, 'utf8'));
+    await page.evaluate(axe);
     const { violations } = await page.evaluate(() => window.axe.run());
     const serious = violations.filter(({ impact }) => impact === 'serious' || impact === 'critical');
     const text = serious.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html.slice(0, 160)).join(' | ')}`);

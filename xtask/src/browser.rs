@@ -21,21 +21,22 @@ pub(crate) fn run() -> Result<(), String> {
     let screenshots = npm::target().join("screenshots");
     std::fs::create_dir_all(&screenshots)
         .map_err(|error| format!("{}: {error}", screenshots.display()))?;
+    let variables = [
+        ("CHROMIUM", chromium),
+        ("OUTLAST", outlast),
+        ("FILL_STORE", fill_store()?),
+        ("RMCP_SERVER", rmcp_server()?),
+        ("SCREENSHOTS", screenshots),
+        ("EVERYTHING", everything_script()?),
+        ("PYTHON", python::interpreter("fastmcp")?),
+        (
+            "FASTMCP_SERVER",
+            root().join("peers/fastmcp/tasks_server.py"),
+        ),
+    ];
     for script in SCRIPTS {
         let mut command = Command::new("node");
-        command
-            .arg(folder.join(script))
-            .env("CHROMIUM", &chromium)
-            .env("OUTLAST", &outlast)
-            .env("FILL_STORE", fill_store()?)
-            .env("RMCP_SERVER", rmcp_server()?)
-            .env("SCREENSHOTS", &screenshots)
-            .env("EVERYTHING", everything_script()?)
-            .env("PYTHON", python::interpreter("fastmcp")?)
-            .env(
-                "FASTMCP_SERVER",
-                root().join("peers/fastmcp/tasks_server.py"),
-            );
+        command.arg(folder.join(script)).envs(variables.clone());
         check::run(
             &format!("browser/{script}"),
             "through Chromium",

@@ -98,7 +98,7 @@ pub enum Removal {
     Answered {
         /// The kind of the answer.
         kind: AnswerKind,
-        /// Who answered, if the program says so.
+        /// Who answered, if the program passed a name.
         by: Option<Arc<str>>,
     },
     /// The task that the client hosts for it was cancelled.
