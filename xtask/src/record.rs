@@ -124,7 +124,11 @@ impl NewestSource {
         let failed = |error: std::io::Error| format!("{}: {error}", path.display());
         if path.is_dir() {
             for entry in std::fs::read_dir(path).map_err(failed)? {
-                self.visit(&entry.map_err(failed)?.path())?;
+                let path = entry.map_err(failed)?.path();
+                // Cargo writes one next to a crate outside the workspace. It is not committed.
+                if !path.ends_with("Cargo.lock") {
+                    self.visit(&path)?;
+                }
             }
             return Ok(());
         }
