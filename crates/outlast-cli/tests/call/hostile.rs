@@ -53,6 +53,25 @@ impl Hostile {
         assert!(seen.contains(expected), "{words:?}: {expected} in {seen:?}");
         seen
     }
+
+    /// The id of a task of `tool` that continues at the server.
+    fn detach(&self, tool: &str) -> String {
+        let seen = self.check(&["call", "--as", "v1", "--detach", "{}", tool], "", "next:");
+        let id = seen
+            .split(|c: char| !c.is_ascii_alphanumeric())
+            .find(|word| word.len() == 26);
+        id.unwrap_or_else(|| panic!("an id: {seen:?}")).to_owned()
+    }
+
+    /// Waits until the server and the store show the status message of the task. The tool sets it
+    /// once, after the creation is acknowledged, and the server stores it later.
+    fn wait_for_status(&self, id: &str) {
+        let get = |place: &[&str]| self.seen(&[&["tasks", "get"], place, &[id]].concat(), "");
+        until("the server and the store have the status message", || {
+            get(&["--as", "v1", "{}"]).contains(CLEANED)
+                && get(&["--store", &self.store]).contains(CLEANED)
+        });
+    }
 }
 
 /// The start of the hostile text after cleaning.
@@ -90,20 +109,10 @@ fn input_requests_of_servers_are_only_text() {
 #[test]
 fn tasks_at_a_server_and_in_a_store_are_only_text() {
     let server = Hostile::start();
-    let words = ["call", "--as", "v1", "--detach", "{}", "wait"];
-    let seen = server.check(&words, "", "next:");
-    let id = seen
-        .split(|c: char| !c.is_ascii_alphanumeric())
-        .find(|word| word.len() == 26)
-        .unwrap_or_else(|| panic!("an id: {seen:?}"))
-        .to_owned();
+    let id = server.detach("wait");
+    server.wait_for_status(&id);
     let store = server.store.as_str();
-    // The tool sets its status message after the task is created.
-    let list = ["tasks", "list", "--as", "v1", "{}"];
-    until("the task has its status message", || {
-        server.seen(&list, "").contains("a\u{fffd}")
-    });
-    server.check(&list, "", "a\u{fffd}");
+    server.check(&["tasks", "list", "--as", "v1", "{}"], "", "a\u{fffd}");
     server.check(&["tasks", "list", "--store", store], "", "a\u{fffd}");
     server.check(
         &["tasks", "list", "--json", "--store", store],
@@ -124,13 +133,7 @@ fn tasks_at_a_server_and_in_a_store_are_only_text() {
     );
     server.check(&["tasks", "watch", "--store", store, &id], "", "cancelled");
 
-    let words = ["call", "--as", "v1", "--detach", "{}", "fails"];
-    let seen = server.check(&words, "", "next:");
-    let id = seen
-        .split(|c: char| !c.is_ascii_alphanumeric())
-        .find(|word| word.len() == 26)
-        .unwrap_or_else(|| panic!("an id: {seen:?}"))
-        .to_owned();
+    let id = server.detach("fails");
     let remote = ["tasks", "result", "--json", "--as", "v1", "{}", &id];
     server.check(&remote, "", "\\u001b]0;title");
     let stored = ["tasks", "result", "--json", "--store", store, &id];
