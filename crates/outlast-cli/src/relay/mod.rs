@@ -3,11 +3,15 @@
 //!
 //! If the gateway ends, the relay connects to the next one, or starts it, and continues the
 //! conversation. The host keeps its connection.
+//!
+//! If the relay cannot start, it answers the host's first requests with the error, prints the error
+//! and exits.
 
 mod conversation;
 mod gateway_connector;
 mod request;
 
+use std::io::IsTerminal;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -29,6 +33,30 @@ use gateway_connector::{Connection, GatewayConnector};
 
 /// Relays between the host and a gateway until the host closes its pipe.
 pub(crate) async fn run(args: args::Stdio) -> Result<(), Failure> {
+    let relay = Arc::new(Relay::default());
+    // Spawned: messages that the host sends during the start are kept for the gateway.
+    let mut asking = tokio::spawn(
+        relay
+            .clone()
+            .take_from_host(BufReader::new(tokio::io::stdin())),
+    );
+    let (connector, first) = match start(args).await {
+        Ok(started) => started,
+        Err(failure) => return Err(relay.refuse_start(failure).await),
+    };
+    let mut responses = tokio::spawn(relay.take_from_gateways(connector, first));
+    tokio::select! {
+        // The host has closed its pipe. It still gets the last responses. Tasks continue.
+        _ = &mut asking => {
+            let _ = tokio::time::timeout(LAST_RESPONSES_TIMEOUT, &mut responses).await;
+            Ok(())
+        }
+        ended = &mut responses => ended.map_err(std::io::Error::other)?,
+    }
+}
+
+/// Connects to the first gateway.
+async fn start(args: args::Stdio) -> Result<(GatewayConnector, Connection), Failure> {
     let store = match &args.store {
         Some(store) => store.clone(),
         None => dirs::gateway_store()?,
@@ -40,17 +68,7 @@ pub(crate) async fn run(args: args::Stdio) -> Result<(), Failure> {
         logs: args.logs,
     };
     let connection = connector.connect().await?;
-    let relay = Arc::new(Relay::default());
-    let mut responses = tokio::spawn(relay.clone().take_from_gateways(connector, connection));
-    let asking = relay.take_from_host(BufReader::new(tokio::io::stdin()));
-    tokio::select! {
-        // The host has closed its pipe. It still gets the last responses. Tasks continue.
-        () = asking => {
-            let _ = tokio::time::timeout(LAST_RESPONSES_TIMEOUT, &mut responses).await;
-            Ok(())
-        }
-        ended = &mut responses => ended.map_err(std::io::Error::other)?,
-    }
+    Ok((connector, connection))
 }
 
 /// The state that both directions share.
@@ -69,7 +87,7 @@ struct Relay {
 
 impl Relay {
     /// Sends the host's messages to the gateway until the host closes its pipe.
-    async fn take_from_host(&self, mut host: impl AsyncBufRead + Unpin) {
+    async fn take_from_host(self: Arc<Self>, mut host: impl AsyncBufRead + Unpin) {
         while let Some(line) = next_line(&mut host).await {
             let mut gateway = self.gateway.lock().await;
             self.conversation
@@ -144,6 +162,20 @@ impl Relay {
                 self.host_writes().await;
             }
         }
+    }
+
+    /// Answers the first requests of the host with the reason why this relay cannot start. Hosts
+    /// show the error of `initialize`, but not the standard error of a process that ends first.
+    async fn refuse_start(&self, failure: Failure) -> Failure {
+        // On a terminal there is no host to wait for.
+        if !std::io::stdin().is_terminal() {
+            let _ = tokio::time::timeout(FIRST_REQUEST_TIMEOUT, self.host_writes()).await;
+        }
+        let why = format!("`outlast stdio` cannot start: {failure}");
+        let lines = self.conversation.lock().fail(&why);
+        // If the host is gone, the caller prints the failure all the same.
+        let _ = Host(tokio::io::stdout()).send(lines).await;
+        failure
     }
 
     /// Sends `initialize` to the gateway, then the open messages.
@@ -299,6 +331,9 @@ fn result_of(id: &Id, line: &[u8]) -> Option<Result<(), String>> {
         _ => None,
     }
 }
+
+/// How long a relay that cannot start waits for a request of the host, to answer it.
+const FIRST_REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// How long the gateway may take for its last responses after the host has closed its pipe.
 const LAST_RESPONSES_TIMEOUT: Duration = Duration::from_secs(1);

@@ -1,5 +1,6 @@
 //! The host side of a relay, and helpers to run `outlast`.
 
+use std::io::Write;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 
@@ -19,6 +20,35 @@ pub(crate) fn host_of(command: &mut Command) -> ProcessClient {
     let mut host = ProcessClient::start(command);
     host.initialize(json!({ "tasks": {}, "elicitation": {} }));
     host
+}
+
+/// What a host gets from a relay that cannot start: the error of its `initialize` request, and then
+/// the standard error and the exit code of the process. The host keeps its pipe open.
+pub(crate) fn refused_host(home: &Path, words: &[&str]) -> (String, String, Option<i32>) {
+    let mut child = outlast(home)
+        .arg("stdio")
+        .args(words)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("it starts");
+    let initialize = json!({ "jsonrpc": "2.0", "id": "one", "method": "initialize", "params": {
+        "protocolVersion": "2025-11-25",
+        "capabilities": {},
+        "clientInfo": { "name": "by-hand", "version": "1" },
+    } });
+    let mut stdin = child.stdin.take().expect("a pipe");
+    writeln!(stdin, "{initialize}").expect("it reads");
+    let stdout = OutputLines::read(child.stdout.take().expect("a pipe")).finish();
+    let stderr = OutputLines::read(child.stderr.take().expect("a pipe")).finish();
+    let status = wait_for_end(&mut child);
+    let response: Value = serde_json::from_str(&stdout)
+        .unwrap_or_else(|error| panic!("{error}: {stdout:?} {stderr}"));
+    assert_eq!(response["id"], "one", "{response}");
+    let error = response["error"]["message"].as_str();
+    let error = error.unwrap_or_else(|| panic!("no error: {response}"));
+    (error.to_owned(), stderr, status.code())
 }
 
 /// Calls `echo` and checks its result.
@@ -98,9 +128,14 @@ impl Serving {
     /// Starts the process without waiting until it listens.
     pub(crate) fn begin(home: &Path) -> Self {
         let behind = example("behind");
+        Self::begin_with(home, &["--", behind.to_str().expect("a path")])
+    }
+
+    /// The same with another server.
+    pub(crate) fn begin_with(home: &Path, server: &[&str]) -> Self {
         let mut child = outlast(home)
-            .args(["serve", "--http", "127.0.0.1:0", "--no-probe", "--"])
-            .arg(behind)
+            .args(["serve", "--http", "127.0.0.1:0", "--no-probe"])
+            .args(server)
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()

@@ -12,7 +12,7 @@ use outlast_testkit::{example, until};
 use serde_json::json;
 use tempfile::TempDir;
 
-use harness::{host_of, leave, outlast, run, start_host, text};
+use harness::{host_of, leave, outlast, refused_host, run, start_host, text};
 
 #[test]
 fn a_task_outlives_the_host_and_the_next_relay_gets_its_result() {
@@ -123,33 +123,28 @@ fn stdio_starts_a_server_of_a_file_and_refuses_a_url() {
     );
     leave(host);
     for (words, why) in [
-        (
-            &["stdio", "--config", "mcp.json"][..],
-            "name one of: behind, web",
-        ),
-        (
-            &["stdio", "--config", "mcp.json", "web"],
-            "outlast serve --config",
-        ),
+        (&["--config", "mcp.json"][..], "name one of: behind, web"),
+        (&["--config", "mcp.json", "web"], "outlast serve --config"),
     ] {
-        let refused = run(folder.path(), words);
-        assert_eq!(refused.status.code(), Some(2));
-        let message = text(&refused.stderr);
+        let (error, message, code) = refused_host(folder.path(), words);
+        assert_eq!(code, Some(2), "{message}");
         assert!(message.contains(why), "{message}");
+        assert!(error.contains(why), "{error}");
     }
 }
 
 #[test]
 fn unknown_settings_are_reported_to_the_host() {
     let folder = TempDir::new().expect("a folder");
-    let words = ["stdio", "--settings", r#"{"gracems":1}"#, "--", "x"];
-    let stdout_of = run(folder.path(), &words);
-    assert_eq!(stdout_of.status.code(), Some(2));
-    assert!(
-        text(&stdout_of.stderr).contains("write `graceMs`"),
-        "{}",
-        text(&stdout_of.stderr)
-    );
+    let words = ["--settings", r#"{"gracems":1}"#, "--", "x"];
+    let (error, message, code) = refused_host(folder.path(), &words);
+    assert_eq!(code, Some(2), "{message}");
+    assert!(message.contains("write `graceMs`"), "{message}");
+    assert!(error.contains("write `graceMs`"), "{error}");
+    // Without a request of a host, only the standard error has it.
+    let closed = run(folder.path(), &[&["stdio"], &words[..]].concat());
+    assert_eq!(closed.status.code(), Some(2));
+    assert!(closed.stdout.is_empty(), "{}", text(&closed.stdout));
 }
 
 #[test]
