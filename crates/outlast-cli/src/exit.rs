@@ -1,7 +1,7 @@
 //! The errors of commands: each has a message, a next step and a documented exit code.
 
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
+use std::process::{ExitCode, ExitStatus};
 
 use outlast::client::{self, CallError, CancelError, OutcomeError};
 use outlast::engine::EngineError;
@@ -63,6 +63,12 @@ pub(crate) enum Failure {
         path.display()
     )]
     StoreFolder { path: PathBuf, why: std::io::Error },
+    /// The store or its local socket cannot be used; the text has the next step.
+    #[error("{0}")]
+    StoreFault(String),
+    /// A gateway does not start or stop; the text has the next step.
+    #[error("{0}")]
+    GatewayStuck(String),
     #[error("{0}")]
     Io(#[from] std::io::Error),
     /// The text says what is wrong and what to type instead.
@@ -93,10 +99,10 @@ pub(crate) enum Failure {
     },
     #[error("{}", foreign(.0))]
     NotCancelled(#[from] CancelError),
-    /// The tool returned the error, and it is on stdout.
+    /// The error of the tool was printed.
     #[error("the tool returned an error")]
     Tool,
-    /// The server's error is on stdout.
+    /// The error of the server was printed.
     #[error(
         "the outcome is unknown: the call may or may not have run\n  next: check its effects, then call the tool again if \
          that is safe"
@@ -212,12 +218,14 @@ impl Failure {
             | Self::DataDirectory { .. }
             | Self::Backup(_)
             | Self::StoreFolder { .. }
+            | Self::StoreFault(_)
             | Self::Store(_)
             | Self::Engine(EngineError::Store(_)) => STORE,
             Self::Engine(_)
             | Self::Io(_)
             | Self::NothingAsked(..)
             | Self::NoGateway(_)
+            | Self::GatewayStuck(_)
             | Self::RefusedByGateway(_)
             | Self::HasEnded(..) => FAILED,
             Self::NothingCame(_) | Self::OutOfReach { .. } | Self::ConnectError(_) => SERVER,
@@ -231,6 +239,13 @@ impl Failure {
             Self::Tool => TOOL,
             Self::Cancelled => CANCELLED,
         }
+    }
+}
+
+impl Code {
+    /// Whether a gateway in the background ended with this status because of its store.
+    pub(crate) fn is_store_fault(status: ExitStatus) -> bool {
+        status.code() == Some(i32::from(STORE.0))
     }
 }
 

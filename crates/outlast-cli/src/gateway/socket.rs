@@ -71,7 +71,7 @@ pub(crate) fn listen_next_to(store: &StoreUrl) -> Result<(UnixListener, PathBuf)
     let path = path(store)?;
     match listen(&path) {
         Ok(listener) => Ok((listener, path)),
-        Err(error) => Err(Failure::Usage(format!(
+        Err(error) => Err(Failure::StoreFault(format!(
             "cannot open the local socket {}: {error}\n  next: name a --store whose folder is writable and whose path is \
              short (sockets take about 100 characters)",
             path.display()

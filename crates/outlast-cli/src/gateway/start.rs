@@ -60,7 +60,7 @@ impl StartLock {
                 return Ok(lock);
             }
             if Instant::now() > until {
-                return Err(Failure::Usage(format!(
+                return Err(Failure::StoreFault(format!(
                     "another gateway has been starting at {} for {} s\n  next: stop it, or name another --store",
                     socket.display(),
                     OTHER_START_TIMEOUT.as_secs()
@@ -80,7 +80,7 @@ pub(crate) async fn take_over(store: &StoreUrl) -> Result<Option<StartLock>, Fai
     loop {
         match control::open(&socket, &FirstLine::Status) {
             Ok((_, Reply::Status(status))) if status.kind == Kind::Serve => {
-                return Err(Failure::Usage(format!(
+                return Err(Failure::StoreFault(format!(
                     "`outlast serve` runs on {} already: process {}{}\n  next: stop it with `outlast gateway stop`, \
                      or name another --store",
                     status.store,
@@ -129,7 +129,7 @@ pub(super) async fn ended(stream: UnixStream, status: &Status) -> Result<(), Fai
     let closed = tokio::io::AsyncReadExt::read(&mut stream, &mut end);
     match tokio::time::timeout(STOP_TIMEOUT, closed).await {
         Ok(_) => Ok(()),
-        Err(_) => Err(Failure::Usage(format!(
+        Err(_) => Err(Failure::GatewayStuck(format!(
             "the gateway (process {}) has not stopped after {} s\n  next: end it with `kill -9 {}`; the next start \
              recovers its tasks",
             status.pid,

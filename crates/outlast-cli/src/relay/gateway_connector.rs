@@ -12,7 +12,7 @@ use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 
 use crate::args;
 use crate::dirs;
-use crate::exit::Failure;
+use crate::exit::{Code, Failure};
 use crate::gateway::{FirstLine, Reply, line, read_line, socket};
 use crate::logs;
 
@@ -62,7 +62,7 @@ impl GatewayConnector {
             let error = match socket::connect(&path).await {
                 Ok(stream) => return Ok(stream),
                 Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-                    return Err(Failure::Usage(error.to_string()));
+                    return Err(Failure::StoreFault(error.to_string()));
                 }
                 Err(error) => error,
             };
@@ -71,14 +71,21 @@ impl GatewayConnector {
                 None => None,
             };
             match exited {
-                Some(status) if !status.success() => return Err(not_started(&path, None)),
+                Some(status) if !status.success() => {
+                    let why = not_started(&path, None);
+                    return Err(if Code::is_store_fault(status) {
+                        Failure::StoreFault(why)
+                    } else {
+                        Failure::GatewayStuck(why)
+                    });
+                }
                 // It exited because another gateway serves the store, or because it was idle for
                 // its whole idle time.
                 Some(_) => started = None,
                 None => {}
             }
             if Instant::now() > until {
-                return Err(not_started(&path, Some(&error)));
+                return Err(Failure::GatewayStuck(not_started(&path, Some(&error))));
             }
             if started.is_none() {
                 started = Some(self.start(&path)?);
@@ -140,18 +147,18 @@ impl From<io::Error> for NotServed {
     }
 }
 
-fn not_started(socket: &Path, error: Option<&io::Error>) -> Failure {
+fn not_started(socket: &Path, error: Option<&io::Error>) -> String {
     let log = socket::log(socket);
     let why = match error {
         Some(error) => Some(error.to_string()),
         None => last_error(&log),
     };
-    Failure::Usage(format!(
+    format!(
         "the gateway in the background did not start: {}\n  next: if another program has the store, stop it or name \
          another --store; else see {}",
         why.unwrap_or_else(|| "it ended at once".into()),
         log.display()
-    ))
+    )
 }
 
 /// The error in the log of a gateway that did not start, without its next step.

@@ -8,7 +8,8 @@ use serde_json::json;
 use tempfile::TempDir;
 
 use crate::harness::{
-    Serving, echo, gateway_pid, host_of, leave, outlast, run, start_host, status, stdout_of, text,
+    Serving, echo, gateway_pid, host_of, leave, outlast, refused_host, run, start_host, status,
+    stdout_of, text,
 };
 
 #[test]
@@ -85,7 +86,8 @@ fn a_second_serve_on_a_store_is_refused_by_name() {
     let behind = behind.to_str().expect("a path");
     let refused = run(home, &["serve", "--http", "127.0.0.1:0", "--", behind]);
     let why = text(&refused.stderr);
-    assert_eq!(refused.status.code(), Some(2), "{why}");
+    // The same code as for every other store that is in use.
+    assert_eq!(refused.status.code(), Some(5), "{why}");
     let pid = format!("process {}", serving.child.id());
     assert!(why.contains(&pid) && why.contains(&serving.url), "{why}");
     assert!(
@@ -130,13 +132,16 @@ fn a_store_in_use_is_reported_to_the_host() {
     until("the demo has the store", || {
         home.join("outlast/tasks.db-wal").exists()
     });
-    let refused = run(home, &["stdio", "--", "server"]);
+    let (error, why, code) = refused_host(home, &["--", "server"]);
     demo.kill().expect("it runs");
     demo.wait().expect("it ends");
-    let why = text(&refused.stderr);
-    assert_eq!(refused.status.code(), Some(2), "{why}");
-    assert!(
-        why.contains("in use by process") && why.contains("next:") && why.contains("--store"),
-        "{why}"
-    );
+    assert_eq!(code, Some(5), "{why}");
+    for text in [&error, &why] {
+        assert!(
+            text.contains("in use by process")
+                && text.contains("next:")
+                && text.contains("--store"),
+            "{text}"
+        );
+    }
 }
