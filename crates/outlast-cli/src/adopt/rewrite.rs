@@ -1,11 +1,9 @@
 //! Rewrites the server entries in the text of a configuration file. The rest of the text is
 //! unchanged.
 
-use std::path::Path;
-
 use jsonc_parser::cst::{CstArray, CstInputValue, CstObject, CstRootNode};
 
-use crate::target::JSONC;
+use crate::target::{JSONC, is_relay};
 
 /// The new text, and the change made to each server.
 pub(super) struct RewriteResult {
@@ -148,9 +146,7 @@ impl Args {
 
     /// Whether the server starts through `outlast stdio`.
     fn are_ours(&self, command: &str) -> bool {
-        let program = Path::new(command).file_stem();
-        program.is_some_and(|name| name == "outlast")
-            && self.words.first().is_some_and(|word| word == "stdio")
+        is_relay(command.as_ref(), &self.words)
     }
 }
 

@@ -10,7 +10,7 @@ use crate::args;
 use crate::exit::Failure;
 use crate::gateway::ServerRequest;
 use crate::serve;
-use crate::target::{Config, ServerAddress};
+use crate::target::{BehindRelay, Config, ServerAddress, not_an_object};
 
 impl ServerRequest {
     pub(super) fn of(args: &args::Stdio) -> Result<Self, Failure> {
@@ -20,16 +20,25 @@ impl ServerRequest {
         if let Some(settings) = &args.settings {
             // Checked here, because the errors of this process are visible to the user.
             let object: Value = serde_json::from_str(settings)
-                .map_err(|error| serve::not_an_object("--settings", &error))?;
+                .map_err(|error| Failure::Usage(not_an_object("--settings", &error)))?;
             serve::read_settings(&object)
                 .map_err(|why| Failure::Usage(format!("--settings: {why}")))?;
         }
-        let words = args.command.iter();
+        let inner = BehindRelay::of(&args.command);
+        let inner = inner.map_err(|why| Failure::Usage(format!("the server: {why}")))?;
+        let (command, of_relay) = match &inner {
+            Some(inner) => (
+                &inner.command,
+                inner.settings.as_ref().map(Value::to_string),
+            ),
+            None => (&args.command, None),
+        };
+        let words = command.iter();
         Ok(Self {
             command: words.map(|word| text(word)).collect(),
             env: environment(),
             directory: std::env::current_dir()?,
-            settings: args.settings.clone(),
+            settings: args.settings.clone().or(of_relay),
         })
     }
 
@@ -47,16 +56,18 @@ impl ServerRequest {
                 )));
             }
         };
-        let settings = config.settings(&name)?;
+        let wrong = |why: String| config.wrong(&name, &why);
+        let (place, of_relay) = config.address(&name)?.behind_relay().map_err(wrong)?;
+        let settings = config.settings(&name)?.or(of_relay);
         if let Some(object) = &settings {
-            serve::read_settings(object).map_err(|why| config.wrong(&name, &why))?;
+            serve::read_settings(object).map_err(wrong)?;
         }
         let ServerAddress::Command {
             program,
             args,
             env,
             directory,
-        } = config.address(&name)?
+        } = place
         else {
             return Err(config.wrong(
                 &name,

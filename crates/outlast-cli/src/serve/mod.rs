@@ -19,7 +19,6 @@ pub(crate) use server_name::server_name;
 pub(crate) use settings::read as read_settings;
 pub(crate) use token::stored as stored_token;
 pub(crate) use token_file::TokenFile;
-pub(crate) use upstreams::not_an_object;
 #[cfg(test)]
 pub(crate) use {
     access::KEYS as PRINCIPAL_KEYS,

@@ -14,7 +14,9 @@ use super::server_name::server_name;
 use super::settings;
 use crate::args::Serve;
 use crate::exit::Failure;
-use crate::target::{Config, ServerAddress, child_of, http_of};
+use crate::target::{
+    BehindRelay, Config, ServerAddress, child_of, http_of, http_url, not_an_object,
+};
 
 /// Returns the servers that the arguments name, and the limits.
 pub(super) fn all(args: &Serve) -> Result<(Vec<Upstream>, Limits), Failure> {
@@ -36,13 +38,28 @@ pub(super) fn all(args: &Serve) -> Result<(Vec<Upstream>, Limits), Failure> {
 fn one(args: &Serve, settings: Settings) -> Result<Upstream, Failure> {
     match (&args.url, &args.command[..]) {
         (Some(url), _) => at_url(args, url, settings),
-        (None, [program, rest @ ..]) => {
+        (None, [_, ..]) => {
+            let inner = BehindRelay::of(&args.command);
+            let inner = inner.map_err(|why| Failure::Usage(format!("the server: {why}")))?;
+            let (command, settings) = match inner {
+                Some(inner) => (
+                    inner.command,
+                    match (&args.settings, &inner.settings) {
+                        (None, Some(object)) => settings::read(object)
+                            .map_err(|why| Failure::Usage(format!("--settings: {why}")))?,
+                        _ => settings,
+                    },
+                ),
+                None => (args.command.clone(), settings),
+            };
             let name = args.name.clone().unwrap_or_else(|| {
                 let here = std::env::current_dir().unwrap_or_default();
-                server_name(&args.command, &here)
+                server_name(&command, &here)
             });
             check(&name)?;
-            let target = Target::child(child_of(program.clone(), rest.to_vec(), args.verbose));
+            let mut words = command.into_iter();
+            let program = words.next().unwrap_or_default();
+            let target = Target::child(child_of(program, words.collect(), args.verbose));
             Ok(Upstream::new(name, target, settings))
         }
         (None, []) => Err(Failure::Usage(
@@ -58,15 +75,9 @@ fn parse_option<T>(
     text: &str,
     read: fn(&Value) -> Result<T, String>,
 ) -> Result<T, Failure> {
-    let object = serde_json::from_str(text).map_err(|error| not_an_object(option, &error))?;
+    let object = serde_json::from_str(text)
+        .map_err(|error| Failure::Usage(not_an_object(option, &error)))?;
     read(&object).map_err(|why| Failure::Usage(format!("{option}: {why}")))
-}
-
-/// The error for text after `option` that is not JSON.
-pub(crate) fn not_an_object(option: &str, error: &serde_json::Error) -> Failure {
-    Failure::Usage(format!(
-        "{option} is not JSON: {error}\n  next: write an object in quotes, such as '{{\"NAME\": 5}}'"
-    ))
 }
 
 fn from_file(
@@ -82,12 +93,13 @@ fn from_file(
     let mut all = Vec::new();
     for name in config.names() {
         check(name)?;
-        let settings = match config.settings(name)? {
-            Some(object) => settings::read(&object).map_err(|why| config.wrong(name, &why))?,
+        let wrong = |why: String| config.wrong(name, &why);
+        let (place, of_relay) = config.address(name)?.behind_relay().map_err(wrong)?;
+        let settings = match config.settings(name)?.or(of_relay) {
+            Some(object) => settings::read(&object).map_err(wrong)?,
             None => Settings::default(),
         };
-        let place = config.address(name)?;
-        refuse_unused_credentials(&settings, &place).map_err(|why| config.wrong(name, &why))?;
+        refuse_unused_credentials(&settings, &place).map_err(wrong)?;
         if let ServerAddress::Http { url, .. } = &place {
             refuse_itself(name, url, address)?;
         }
@@ -105,6 +117,7 @@ fn from_file(
 }
 
 fn at_url(args: &Serve, url: &str, settings: Settings) -> Result<Upstream, Failure> {
+    let url = &http_url(url).map_err(|why| Failure::Usage(format!("--url: {why}")))?;
     let mut options: HttpClientOptions = http_of(url);
     for header in &args.header {
         let (name, value) = header.split_once(':').ok_or_else(|| {

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::jsonc;
 use super::variables::Variables;
+use super::{jsonc, url};
 use crate::exit::Failure;
 
 #[derive(Debug)]
@@ -168,7 +168,7 @@ impl Config {
         };
         match (&server.url, &server.command) {
             (Some(url), None) => Ok(ServerAddress::Http {
-                url: fill(url)?,
+                url: url::required(&fill(url)?).map_err(&wrong)?,
                 headers: fill_all(&server.headers)?.into_iter().collect(),
             }),
             (None, Some(program)) => Ok(ServerAddress::Command {
@@ -231,6 +231,22 @@ mod tests {
         assert_eq!(
             (url.as_str(), headers.len()),
             ("https://example.org/mcp", 1)
+        );
+    }
+
+    #[test]
+    fn a_url_in_a_file_needs_no_scheme_if_it_has_a_port() {
+        let config = config(
+            r#"{ "servers": { "a": { "url": "localhost:8040/mcp" }, "b": { "url": "example.org/mcp" } } }"#,
+        );
+        let ServerAddress::Http { url, .. } = config.address("a").unwrap() else {
+            panic!("a URL");
+        };
+        assert_eq!(url, "http://localhost:8040/mcp");
+        let error = config.address("b").unwrap_err().to_string();
+        assert!(
+            error.contains("example.org/mcp is not a URL") && error.contains("next:"),
+            "{error}"
         );
     }
 

@@ -1,6 +1,7 @@
 //! Resolves the server that a command line names: a URL, a name in a configuration file, or a
 //! command.
 
+mod behind_relay;
 mod command_output;
 mod config;
 mod jsonc;
@@ -13,15 +14,18 @@ use std::sync::Arc;
 use outlast::client::{Era, Target};
 use outlast::transport::child::{ChildOptions, OnLine};
 use outlast::transport::http_client::{HttpClientOptions, HttpSession};
+use serde_json::Value;
 
 use crate::args::ServerArgs;
 use crate::exit::Failure;
 use crate::gateway;
 use crate::terminal;
 
+pub(crate) use behind_relay::{BehindRelay, is_relay};
 pub(crate) use command_output::CommandOutput;
 pub(crate) use config::{Config, ServerAddress};
 pub(crate) use jsonc::OPTIONS as JSONC;
+pub(crate) use url::required as http_url;
 
 /// How a server is started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,9 +99,7 @@ pub(crate) fn resolve(
         ([], Some(word)) if let Some(url) = url::read(word) => {
             Ok(at_url(server_args, &url, http(server_args, &url)))
         }
-        ([], Some(word)) if word.contains("://") => Err(Failure::Usage(format!(
-            "{word} is not a URL of an MCP server\n  next: write one that begins with http:// or https://"
-        ))),
+        ([], Some(word)) if word.contains("://") => Err(Failure::Usage(url::refusal(word))),
         ([], Some(name)) => {
             let config = Config::find(server_args.config.as_deref())?;
             match config.address(name)? {
@@ -159,6 +161,13 @@ pub(crate) fn is_url(word: &str) -> bool {
     url::read(word).is_some()
 }
 
+/// The message about text after `option` that is not JSON.
+pub(crate) fn not_an_object(option: &str, error: &serde_json::Error) -> String {
+    format!(
+        "{option} is not JSON: {error}\n  next: write an object in quotes, such as '{{\"NAME\": 5}}'"
+    )
+}
+
 /// The failure of a command line that names a server twice.
 pub(crate) fn both_given(word: &str) -> Failure {
     Failure::Usage(format!(
@@ -167,6 +176,37 @@ pub(crate) fn both_given(word: &str) -> Failure {
 }
 
 impl ServerAddress {
+    /// Replaces a relay by the server behind it, so that a gateway does not serve itself. Returns
+    /// also the settings of the relay.
+    pub(crate) fn behind_relay(self) -> Result<(Self, Option<Value>), String> {
+        let Self::Command {
+            program,
+            args,
+            env,
+            directory,
+        } = self
+        else {
+            return Ok((self, None));
+        };
+        let command: Vec<_> = std::iter::once(program).chain(args).collect();
+        let (command, settings) = match BehindRelay::of(&command)? {
+            Some(inner) => {
+                let words = inner.command.iter();
+                let words = words.map(|word| word.to_string_lossy().into_owned());
+                (words.collect(), inner.settings)
+            }
+            None => (command, None),
+        };
+        let mut words = command.into_iter();
+        let place = Self::Command {
+            program: words.next().unwrap_or_default(),
+            args: words.collect(),
+            env,
+            directory,
+        };
+        Ok((place, settings))
+    }
+
     /// Creates the target, without a stored session. Output of a command goes to `printed`.
     pub(crate) fn target(self, verbose: bool, printed: Option<&CommandOutput>) -> Target {
         match self {

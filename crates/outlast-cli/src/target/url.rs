@@ -12,6 +12,18 @@ pub(super) fn read(word: &str) -> Option<String> {
     is_address.then(|| format!("http://{word}"))
 }
 
+/// Returns the URL with its scheme, or why the word is not the URL of a server.
+pub(crate) fn required(word: &str) -> Result<String, String> {
+    read(word).ok_or_else(|| refusal(word))
+}
+
+/// The message about a word that is not the URL of a server.
+pub(super) fn refusal(word: &str) -> String {
+    format!(
+        "{word} is not a URL of an MCP server\n  next: write one that begins with http:// or https://"
+    )
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -30,6 +42,7 @@ mod tests {
             (":80", None),
         ] {
             assert_eq!(read(word).as_deref(), expected, "{word}");
+            assert_eq!(required(word).ok().as_deref(), expected, "{word}");
         }
     }
 }

@@ -2,12 +2,13 @@
 
 use std::io::{Read, Write};
 use std::net::TcpListener;
+use std::process::Stdio;
 
-use outlast_testkit::{example, until};
+use outlast_testkit::{RunCommand, ServerProcess, example, until};
 use serde_json::json;
 use tempfile::TempDir;
 
-use crate::gateway::Gateway;
+use crate::gateway::{Gateway, outlast, text};
 
 /// A server that refuses every request with `status` until the test ends. Returns its URL.
 fn refusing(status: &'static str) -> String {
@@ -65,4 +66,31 @@ fn an_unreachable_server_is_reported_at_the_start_with_a_next_step() {
     ] {
         assert!(metrics.contains(line), "{metrics}");
     }
+}
+
+#[test]
+fn the_url_of_a_server_needs_no_scheme_if_it_has_a_port() {
+    let home = TempDir::new().expect("a folder");
+    let mut demo = outlast(home.path());
+    demo.args(["demo", "--store", "memory:", "--http", "127.0.0.1:0"])
+        .stderr(Stdio::null());
+    let upstream = ServerProcess::start(&mut demo, 1);
+    let place = format!("{}/mcp", upstream.authority());
+    let config = json!({ "mcpServers": { "demo": { "url": place } } });
+    std::fs::write(home.path().join("mcp.json"), config.to_string()).expect("it is written");
+    for words in [&["--url", &place][..], &["--config", "mcp.json"]] {
+        let gateway = Gateway::start(home.path(), "127.0.0.1:0", words, 1);
+        let tools = gateway.run_ok(&["tools", "{}"]);
+        assert!(tools.contains("task optional"), "{words:?}: {tools}");
+    }
+    // A name without a port could be a file or a word.
+    let refused = outlast(home.path())
+        .args(["serve", "--url", "example.org/mcp"])
+        .run();
+    assert_eq!(refused.status.code(), Some(2));
+    let why = text(&refused.stderr);
+    assert!(
+        why.contains("example.org/mcp is not a URL") && why.contains("http://"),
+        "{why}"
+    );
 }
