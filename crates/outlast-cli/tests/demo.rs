@@ -82,6 +82,25 @@ fn a_demo_that_is_killed_loses_no_finished_result() {
 }
 
 #[test]
+fn rows_have_colours_if_the_option_says_so() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let store = folder.path().join("tasks.db");
+    for (choice, is_coloured) in [("always", true), ("never", false)] {
+        let args = ["--color", choice, "demo", "--step-ms", "5"];
+        let output = run(&args, &store);
+        let printed = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.success(), "{printed}");
+        for status in [
+            "\x1b[32mCompleted",
+            "\x1b[31mFailed",
+            "\x1b[33mInput Required",
+        ] {
+            assert_eq!(printed.contains(status), is_coloured, "{status}: {printed}");
+        }
+    }
+}
+
+#[test]
 fn the_result_of_a_task_can_be_read_by_its_id() {
     let folder = tempfile::tempdir().expect("a folder");
     let store = folder.path().join("tasks.db");

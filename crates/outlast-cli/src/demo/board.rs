@@ -79,7 +79,7 @@ impl Row {
             Some(_) => on_terminal(view, &task.id, standing),
             None => Line::new()
                 .text(format_args!("{:<10} {}  ", view.tool, task.id))
-                .text(format_args!("{:<15} ", standing.words()))
+                .tone(standing.icon().1, format_args!("{:<15} ", standing.words()))
                 .text(detail(view)),
         };
         if line == self.last {

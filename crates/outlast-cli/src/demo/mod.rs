@@ -65,12 +65,28 @@ pub(crate) async fn run(args: args::Demo) -> Result<(), Failure> {
     };
     signals.during(stopping).await?;
     done?;
+    if url != StoreUrl::Memory {
+        say_what_is_stored(&url)?;
+    }
+    Ok(())
+}
+
+/// Prints whether every task of the store has its outcome. A run that was stopped can leave others.
+fn say_what_is_stored(url: &StoreUrl) -> Result<(), Failure> {
+    let store = dirs::store_argument(url);
     say!("");
-    say!("Every outcome is stored. To list the tasks:");
-    say!(
-        "  outlast tasks list --store {}",
-        dirs::store_argument(&url)
-    );
+    match interrupted::find(url)?.len() {
+        0 => say!("Every outcome is stored. To list the tasks:"),
+        open => {
+            let tasks = match open {
+                1 => "1 task has".to_owned(),
+                several => format!("{several} tasks have"),
+            };
+            say!("{tasks} no outcome yet. Run the demo again: the same client continues.");
+            say!("To list the tasks:");
+        }
+    }
+    say!("  outlast tasks list --store {store}");
     Ok(())
 }
 

@@ -4,7 +4,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
-use outlast_testkit::{example, until, wait_for_end};
+use outlast_testkit::{OutputLines, example, until, wait_for_end};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -25,7 +25,7 @@ fn the_gateway_command_shows_stops_and_logs() {
         "{why}"
     );
     assert_eq!(status(home), json!({ "running": false, "gateway": null }));
-    let host = start_host(home);
+    let mut host = start_host(home);
     let shown = stdout_of(home, &["gateway", "status"]);
     for part in [
         "in the background",
@@ -35,8 +35,22 @@ fn the_gateway_command_shows_stops_and_logs() {
     ] {
         assert!(shown.contains(part), "{shown}");
     }
+    let id = host.task("wait", json!({ "ms": 1 }));
+    host.call("tasks/result", json!({ "taskId": id }));
     leave(host);
+    // `tasks list` and `tasks get` print the same whether a gateway runs or not.
+    let shown = || {
+        let list = stdout_of(home, &["tasks", "list"]);
+        // The age and the time that is left change.
+        let words = list.split_whitespace();
+        let words = words.filter(|word| word.parse::<u64>().is_err());
+        let list: Vec<_> = words.map(str::to_owned).collect();
+        (list, stdout_of(home, &["tasks", "get", &id]))
+    };
+    let while_it_runs = shown();
+    assert!(while_it_runs.0.contains(&id), "{while_it_runs:?}");
     stdout_of(home, &["gateway", "stop"]);
+    assert_eq!(shown(), while_it_runs);
     assert_eq!(run(home, &["gateway", "stop"]).status.code(), Some(1));
     // The log of the last gateway still exists.
     let log = stdout_of(home, &["gateway", "logs", "-n", "1"]);
@@ -202,6 +216,36 @@ fn demo_drains_on_either_signal_and_the_second_ends_it_at_once() {
     }
 }
 
+#[test]
+fn a_demo_that_is_stopped_once_drains_and_says_what_is_stored() {
+    // The calls have 10 s: with short steps they end in that time.
+    for (step, open) in [("500", 0), ("60000", 3)] {
+        let folder = TempDir::new().expect("a folder");
+        let home = folder.path();
+        let mut demo = outlast(home)
+            .args(["demo", "--step-ms", step])
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("it starts");
+        let mut stderr = OutputLines::read(demo.stderr.take().expect("a pipe"));
+        let is_answered = |line: &str| line.starts_with("confirm") && line.contains("Completed");
+        stderr.find("the input request is answered", is_answered);
+        kill_process(Pid::from_child(&demo), Signal::TERM).expect("it runs");
+        let printed = stderr.finish();
+        assert!(wait_for_end(&mut demo).success(), "{printed}");
+        let says = |text: &str| printed.contains(text);
+        assert_eq!(says("Every outcome is stored"), open == 0, "{printed}");
+        assert_eq!(says("3 tasks have no outcome yet"), open == 3, "{printed}");
+        let tasks: Value =
+            serde_json::from_str(&stdout_of(home, &["tasks", "list", "--json"])).expect("JSON");
+        let tasks = tasks.as_array().expect("a list");
+        assert_eq!(tasks.len(), 4, "{tasks:?}");
+        let working = tasks.iter().filter(|task| task["status"] == "working");
+        assert_eq!(working.count(), open, "{tasks:?}");
+    }
+}
+
 /// Checks that a process ends before the 10 s that its calls have.
 fn ends_soon(child: &mut Child) {
     let begun = Instant::now();
@@ -257,4 +301,43 @@ fn an_adopted_file_starts_its_servers_through_the_relay() {
     stdout_of(home, &["adopt", "mcp.json", "--undo"]);
     assert_eq!(std::fs::read_to_string(&file).expect("a file"), original);
     assert!(!backup.exists());
+}
+
+#[test]
+fn serve_starts_the_command_behind_a_relay_and_not_itself() {
+    let folder = TempDir::new().expect("a folder");
+    let home = folder.path();
+    let behind = example("behind").display().to_string();
+    let config = json!({ "mcpServers": { "mine": { "command": behind } } });
+    std::fs::write(home.join("mcp.json"), config.to_string()).expect("it is written");
+    stdout_of(home, &["adopt", "mcp.json"]);
+    let program = env!("CARGO_BIN_EXE_outlast");
+    for server in [
+        &["--config", "mcp.json"][..],
+        &["--", program, "stdio", "--", &behind],
+    ] {
+        let serving = Serving::begin_with(home, server).started();
+        let said = stdout_of(home, &["call", &serving.url, "echo", "say=once"]);
+        assert_eq!(said, "once");
+        // A relay would be a host of this gateway.
+        let status = status(home);
+        assert_eq!(status["gateway"]["hosts"], 0, "{server:?}: {status}");
+        stdout_of(home, &["gateway", "stop"]);
+    }
+    // The relay of a host resolves the file in the same way.
+    let mut host = host_of(outlast(home).args(["stdio", "--config", "mcp.json", "mine"]));
+    echo(&mut host, "through the file");
+    let status = status(home);
+    assert_eq!(status["gateway"]["hosts"], 1, "{status}");
+    leave(host);
+    let nested = [
+        "serve", "--", program, "stdio", "--config", "mcp.json", "mine",
+    ];
+    let refused = run(home, &nested);
+    let why = text(&refused.stderr);
+    assert_eq!(refused.status.code(), Some(2), "{why}");
+    assert!(
+        why.contains("would serve itself") && why.contains("next:"),
+        "{why}"
+    );
 }
