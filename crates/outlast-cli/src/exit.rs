@@ -102,6 +102,13 @@ pub(crate) enum Failure {
     /// The error of the tool was printed.
     #[error("the tool returned an error")]
     Tool,
+    /// The error of a tool that names input requests was printed, and this client declared that it
+    /// accepts none.
+    #[error(
+        "the tool returned an error\n  next: if it needs your input, call it on a terminal or with --interactive; \
+         with --detach its question stays open for `outlast tasks answer`"
+    )]
+    ToolWithoutInput,
     /// The error of the server was printed.
     #[error(
         "the outcome is unknown: the call may or may not have run\n  next: check its effects, then call the tool again if \
@@ -236,7 +243,7 @@ impl Failure {
             Self::NoOutcome(_) | Self::UnknownOutcome => UNKNOWN,
             Self::NotCancelled(CancelError::Request(_)) => SERVER,
             Self::NotCancelled(_) => FAILED,
-            Self::Tool => TOOL,
+            Self::Tool | Self::ToolWithoutInput => TOOL,
             Self::Cancelled => CANCELLED,
         }
     }

@@ -14,7 +14,7 @@ use crate::exit::Failure;
 use crate::interrupts::StopSignals;
 use crate::logs;
 use crate::target::{self, ServerAddress};
-use crate::terminal::{say, show};
+use crate::terminal::{self, say, show};
 
 pub(crate) async fn run(args: Inspect) -> Result<(), Failure> {
     logs::to_stderr(&args.logs, LevelFilter::WARN)?;
@@ -52,6 +52,7 @@ pub(crate) async fn run(args: Inspect) -> Result<(), Failure> {
     let link = console.sign_in_path();
     let query = link.split_once('?').map_or("", |(_, query)| query);
     show!("http://{}/tools?{query}", listener.local_addr());
+    terminal::warn_of_other_machines(args.http.ip());
     say!("the console of {name}; the link works once. Ctrl-C ends it.");
     signals.next().await;
     console.close().await;

@@ -8,6 +8,7 @@ mod status;
 use std::time::Duration;
 
 use outlast::client::{Client, TaskPreference};
+use outlast::task::Outcome;
 use outlast::wire::Raw;
 use serde_json::{Map, Value, json};
 
@@ -84,7 +85,12 @@ async fn run_call(
         return Ok(());
     }
     match follow(execution, host, Interrupt::Ask).await {
-        End::Settled(Ok(outcome), _) => print::outcome(&outcome, call.json),
+        End::Settled(Ok(outcome), _) => {
+            print::outcome(&outcome, call.json).map_err(|failure| match failure {
+                Failure::Tool if asks_in_vain(&outcome, host) => Failure::ToolWithoutInput,
+                other => other,
+            })
+        }
         End::Settled(Err(why), task) => {
             connection.keep_session(task.as_deref());
             Err(location.failure(why, task.as_deref()))
@@ -95,6 +101,18 @@ async fn run_call(
             Ok(())
         }
     }
+}
+
+/// Whether an error names a kind of input request, and this client accepts none.
+fn asks_in_vain(outcome: &Outcome, host: &TerminalHost) -> bool {
+    let text = match outcome {
+        Outcome::ToolError(result, _) => result.as_str(),
+        Outcome::Error(error, ..) => error.as_str(),
+        Outcome::Result(_) | Outcome::Cancelled => return false,
+    };
+    let text = text.to_lowercase();
+    let names_input = text.contains("elicitation") || text.contains("sampling");
+    names_input && matches!(host, TerminalHost::Absent)
 }
 
 /// Prints the id of the detached task and how to get its result.
@@ -132,8 +150,11 @@ fn parse_args_object(args: Option<&str>) -> Result<Map<String, Value>, Failure> 
         return Ok(Map::new());
     };
     let text = match text.strip_prefix('@') {
-        Some(path) => std::fs::read_to_string(path)
-            .map_err(|error| Failure::Usage(format!("--args: {path}: {error}")))?,
+        Some(path) => std::fs::read_to_string(path).map_err(|error| {
+            Failure::Usage(format!(
+                "--args: {path}: {error}\n  next: check the path after `@`"
+            ))
+        })?,
         None => text.to_owned(),
     };
     serde_json::from_str(&text).map_err(|error| {

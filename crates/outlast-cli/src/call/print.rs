@@ -9,7 +9,7 @@ use crate::exit::Failure;
 use crate::terminal;
 
 /// Prints the outcome, as JSON or formatted. An outcome other than a result is a failure of the
-/// command.
+/// command. The error of a call goes to standard error, except as JSON.
 pub(crate) fn outcome(outcome: &Outcome, as_json: bool) -> Result<(), Failure> {
     match outcome {
         Outcome::Result(result) => {
@@ -39,7 +39,9 @@ pub(crate) fn outcome(outcome: &Outcome, as_json: bool) -> Result<(), Failure> {
 fn show_error(error: &Raw) {
     let error: Value = error.open().unwrap_or_default();
     let message = error["message"].as_str().unwrap_or("an error");
-    terminal::out_text(&format!("{message} ({})", error["code"]));
+    // Each line, because the message is text of a server.
+    let text = format!("{message} ({})", error["code"]);
+    text.lines().for_each(terminal::err);
 }
 
 fn show(result: &Raw, as_json: bool) {

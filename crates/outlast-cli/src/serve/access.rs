@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use outlast::gateway::{PrincipalSettings, ToolLists, ToolPattern};
 use serde_json::Value;
 
-use super::settings::{unknown, wrong};
+use super::settings::{unknown, with_schema, wrong};
 
 /// Reads a list of names of tools.
 pub(super) fn tools(key: &str, value: &Value) -> Result<Vec<ToolPattern>, String> {
@@ -34,7 +34,9 @@ pub(super) fn principals(
 }
 
 fn principal(value: &Value) -> Result<PrincipalSettings, String> {
-    let members = value.as_object().ok_or("it must be an object")?;
+    let members = value
+        .as_object()
+        .ok_or_else(|| with_schema("it must be an object"))?;
     let mut settings = PrincipalSettings::default();
     let ToolLists { allow, deny, .. } = &mut settings.tools;
     for (key, value) in members {

@@ -11,7 +11,7 @@ use outlast::webhook::Webhook;
 use serde_json::Value;
 
 use super::operation::{self, AuditFile};
-use super::settings::{count, millis, unknown, whole, wrong};
+use super::settings::{count, millis, unknown, whole, with_schema, wrong};
 
 /// The limits of a gateway.
 #[derive(Clone, Debug)]
@@ -40,7 +40,9 @@ impl Default for Limits {
 
 /// Reads the object. An unknown key is an error.
 pub(crate) fn read(object: &Value) -> Result<Limits, String> {
-    let members = object.as_object().ok_or("`outlast` must be an object")?;
+    let members = object
+        .as_object()
+        .ok_or_else(|| with_schema("`outlast` must be an object"))?;
     let mut limits = Limits::default();
     let (policy, http) = (&mut limits.policy, &mut limits.http);
     for (key, value) in members {
@@ -85,7 +87,7 @@ fn positive(key: &str, value: &Value) -> Result<Duration, String> {
 
 fn small(key: &str, value: &Value) -> Result<u32, String> {
     count(key, value)?;
-    u32::try_from(whole(key, value)?).map_err(|_| format!("`{key}` is too large"))
+    u32::try_from(whole(key, value)?).map_err(|_| wrong(key, "at most 4294967295"))
 }
 
 /// The keys of the object.

@@ -10,7 +10,7 @@ use outlast_engine::store::{Status, Statuses};
 use serde_json::{Map, Value};
 use url::Url;
 
-use super::settings::{count, millis, unknown, whole, wrong};
+use super::settings::{count, millis, unknown, whole, with_schema, wrong};
 use crate::exit::Failure;
 use crate::logs::BoundedFile;
 
@@ -113,7 +113,9 @@ pub(super) fn webhooks(key: &str, value: &Value) -> Result<Vec<Webhook>, String>
 }
 
 fn webhook(name: &str, value: &Value) -> Result<Webhook, String> {
-    let members = value.as_object().ok_or("it must be an object")?;
+    let members = value
+        .as_object()
+        .ok_or_else(|| with_schema("it must be an object"))?;
     let is_name = !name.is_empty() && name.len() <= 100 && !name.contains('/');
     if !is_name {
         return Err("its name must have 1 to 100 bytes and no `/`".into());

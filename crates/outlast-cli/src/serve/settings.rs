@@ -13,7 +13,9 @@ use crate::nearest::nearest;
 
 /// Reads the object. An unknown key is an error.
 pub(crate) fn read(object: &Value) -> Result<Settings, String> {
-    let members = object.as_object().ok_or("`outlast` must be an object")?;
+    let members = object
+        .as_object()
+        .ok_or_else(|| with_schema("`outlast` must be an object"))?;
     let mut settings = Settings::default();
     for (key, value) in members {
         match key.as_str() {
@@ -56,7 +58,7 @@ pub(crate) fn read(object: &Value) -> Result<Settings, String> {
                     let of_tool = |error: String| format!("tool {tool}: {error}");
                     let settings_of_tool = settings_of_tool
                         .as_object()
-                        .ok_or_else(|| of_tool("it must be an object".into()))?;
+                        .ok_or_else(|| of_tool(with_schema("it must be an object")))?;
                     settings
                         .tools
                         .insert(tool.clone(), read_tool(settings_of_tool).map_err(of_tool)?);
@@ -126,7 +128,12 @@ pub(super) fn count(key: &str, value: &Value) -> Result<usize, String> {
 }
 
 pub(super) fn wrong(key: &str, expected: &str) -> String {
-    format!("`{key}` must be {expected}")
+    with_schema(&format!("`{key}` must be {expected}"))
+}
+
+/// Adds the next step to a message about a value of the wrong type.
+pub(super) fn with_schema(why: &str) -> String {
+    format!("{why}\n  next: `outlast schema` prints the values of every setting")
 }
 
 pub(super) fn unknown(key: &str, known: &[&str]) -> String {
@@ -229,6 +236,13 @@ mod tests {
             why.contains("principal ada") && why.contains("write `headers`"),
             "{why}"
         );
-        assert!(message(json!([])).contains("must be an object"));
+        for wrong in [
+            json!([]),
+            json!({ "tools": { "x": 5 } }),
+            json!({ "trust": 1 }),
+        ] {
+            let why = message(wrong);
+            assert!(why.contains("next: `outlast schema`"), "{why}");
+        }
     }
 }

@@ -113,8 +113,12 @@ async fn run_answer(answer: AnswerArgs) -> Result<(), Failure> {
     };
     let given = match (&answer.with, answer.decline) {
         (Some(text), _) => GivenResponse::Result(
-            Raw::parse(text.clone())
-                .map_err(|error| Failure::Usage(format!("--with is not JSON: {error}")))?,
+            Raw::parse(text.clone()).map_err(|error| {
+                Failure::Usage(format!(
+                    "--with is not JSON: {error}\n  next: write the result of the input request, such as \
+                     '{{\"action\": \"accept\", \"content\": {{\"NAME\": 5}}}}'"
+                ))
+            })?,
         ),
         (None, true) => GivenResponse::Decline,
         (None, false) => match TerminalHost::detect(answer.input) {

@@ -55,11 +55,16 @@ pub(crate) fn err_text(line: &Line) -> String {
 
 /// Warns on standard error if a server at this address accepts connections of other machines.
 pub(crate) fn warn_of_other_machines(address: IpAddr) {
-    if address.is_unspecified() {
+    if is_reachable_by_others(address) {
         say!(
             "warning: on {address} other machines can connect; 127.0.0.1 accepts connections of this machine only"
         );
     }
+}
+
+/// Whether packets of other machines can arrive at an address of this machine.
+fn is_reachable_by_others(address: IpAddr) -> bool {
+    !address.to_canonical().is_loopback()
 }
 
 /// Prints text of several lines to standard error, each after `mark`, so that none of them looks
@@ -111,4 +116,26 @@ pub(crate) fn err_width() -> Option<usize> {
 fn width(terminal: &console::Term) -> Option<usize> {
     let is_terminal = terminal.is_term();
     is_terminal.then(|| usize::from(terminal.size().1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_reachable_by_others;
+
+    #[test]
+    fn every_address_but_loopback_is_reachable_by_others() {
+        for (address, expected) in [
+            ("127.0.0.1", false),
+            ("127.8.0.1", false),
+            ("::1", false),
+            ("::ffff:127.0.0.1", false),
+            ("0.0.0.0", true),
+            ("::", true),
+            ("192.168.1.5", true),
+            ("fe80::1", true),
+        ] {
+            let address = address.parse().unwrap();
+            assert_eq!(is_reachable_by_others(address), expected, "{address}");
+        }
+    }
 }

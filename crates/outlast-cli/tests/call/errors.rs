@@ -88,6 +88,7 @@ fn a_port_in_use_is_named_by_every_server() {
     for words in [
         &["serve", "--http", &address, "--", &behind][..],
         &["demo", "--http", &address],
+        &["inspect", "--http", &address, "--", &behind],
     ] {
         let message = format!("cannot listen on {address}");
         let output = run(words);

@@ -30,17 +30,26 @@ pub(crate) async fn list(server: NamedServer, limit: usize, json: bool) -> Resul
         tasks.truncate(limit);
         if json {
             terminal::out_json(&shape::list(&tasks).to_string());
-        } else if tasks.is_empty() && anonymous {
-            say!("this server lists no tasks: without a token it cannot distinguish its clients");
-            say!(
-                "  next: use the id of a task (`outlast tasks get TARGET ID`), or give a token \
-                 with --token"
-            );
-        } else if tasks.is_empty() {
-            say!("you have no tasks at this server; `outlast call --detach` creates one");
-        } else {
-            let shown: Vec<_> = tasks.iter().map(TaskRow::remote).collect();
-            print_table(&shown, SystemClock.now());
+        }
+        match (tasks.is_empty(), json) {
+            // Also with JSON: the empty list does not mean that the caller has no tasks.
+            (true, _) if anonymous => {
+                say!(
+                    "this server lists no tasks: without a token it cannot distinguish its clients"
+                );
+                say!(
+                    "  next: use the id of a task (`outlast tasks get TARGET ID`), or give a token \
+                     with --token"
+                );
+            }
+            (true, false) => {
+                say!("you have no tasks at this server; `outlast call --detach` creates one");
+            }
+            (false, false) => {
+                let shown: Vec<_> = tasks.iter().map(TaskRow::remote).collect();
+                print_table(&shown, SystemClock.now());
+            }
+            (_, true) => {}
         }
         Ok(())
     })
