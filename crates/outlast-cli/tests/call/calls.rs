@@ -48,6 +48,24 @@ fn a_tool_is_called_as_a_task_and_its_result_printed() {
 }
 
 #[test]
+fn the_error_of_a_call_goes_to_standard_error() {
+    // A task of V1 that the server stops ends with a JSON-RPC error.
+    let mut server = Server::with_store(std::time::Duration::from_secs(60));
+    let left = server.run(&["call", "--as", "v1", "--detach", "{}", "flaky"]);
+    let task = left.out.trim().to_owned();
+    server.kill();
+    server.start_again();
+    let store = server.store();
+    let watched = server.run(&["tasks", "watch", "--store", &store, &task]);
+    assert_eq!(watched.code, Some(9), "{}", watched.err);
+    assert!(watched.err.contains("(-3"), "{}", watched.err);
+    assert!(!watched.out.contains("(-3"), "{}", watched.out);
+    // With --json it is data.
+    let result = server.run(&["tasks", "result", "--json", "--store", &store, &task]);
+    assert_eq!(result.json()["error"]["data"]["outcome"], "unknown");
+}
+
+#[test]
 fn an_error_of_the_tool_has_its_own_exit_code() {
     let server = Server::start();
     let output = server.run(&["call", "{}", "flaky"]);
@@ -159,6 +177,25 @@ fn a_task_is_detached_found_again_watched_and_cancelled() {
 }
 
 #[test]
+fn an_empty_list_of_an_anonymous_caller_is_explained() {
+    let server = Server::start();
+    for (words, printed) in [
+        (&["tasks", "list", "{}"][..], ""),
+        (&["tasks", "list", "--json", "{}"], "[]\n"),
+    ] {
+        let listed = server.run(words);
+        assert_eq!(
+            (listed.out.as_str(), listed.code),
+            (printed, Some(0)),
+            "{}",
+            listed.err
+        );
+        assert!(listed.err.contains("without a token"), "{}", listed.err);
+        assert!(listed.err.contains("next:"), "{}", listed.err);
+    }
+}
+
+#[test]
 fn the_result_of_a_detached_task_is_awaited() {
     for how in ["v1", "v2"] {
         let server = Server::start();
@@ -232,6 +269,11 @@ fn a_user_answers_a_form_and_a_sampling_request() {
         "{}",
         output.out
     );
+    assert!(
+        output.err.contains("next: if it needs your input") && output.err.contains("--detach"),
+        "{}",
+        output.err
+    );
 }
 
 #[test]
@@ -303,17 +345,8 @@ fn a_waiting_task_is_answered_by_another_command() {
 
 fn is_answered_by_another_command(how: &str) {
     let server = Server::start();
-    // The command ends as soon as the input request is there.
-    let left = server.run(&[
-        "call",
-        "--as",
-        how,
-        "--detach",
-        "--interactive",
-        "{}",
-        "confirm",
-        "file=a",
-    ]);
+    // There is no terminal. The input request waits.
+    let left = server.run(&["call", "--as", how, "--detach", "{}", "confirm", "file=a"]);
     let task = left.out.trim();
     let waits = (0..200).any(|_| {
         let got = server.run(&["tasks", "get", "--json", "{}", task]).json();

@@ -5,5 +5,6 @@ mod errors;
 mod harness;
 mod hostile;
 mod interrupt;
+mod stdio_server;
 mod stored;
 mod terminal;

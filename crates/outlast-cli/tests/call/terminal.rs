@@ -1,7 +1,8 @@
 //! The output on a terminal.
 
-use crate::harness::Server;
-use outlast_testkit::Pty;
+use outlast_testkit::{Pty, example};
+
+use crate::harness::{Server, outlast};
 
 /// The output of a call on a terminal with this number of columns.
 fn shown(columns: u16, variables: &[(&str, &str)], call: &[&str]) -> String {
@@ -31,6 +32,28 @@ fn a_line_on_a_terminal_moves_and_the_last_one_stays() {
         "{last:?}"
     );
     assert!(last.contains("[####################] 20/20"), "{last:?}");
+}
+
+#[test]
+fn a_spinner_turns_while_the_command_connects() {
+    let home = tempfile::TempDir::new().expect("a folder");
+    let behind = example("behind").display().to_string();
+    let script = format!("sleep 1; exec {behind}");
+    let mut command = outlast(home.path());
+    command.args(["tools", "--", "sh", "-c", &script]);
+    let seen = Pty::new(200).run(command, "");
+    let frames: Vec<_> = seen.split("\r\x1b[2K").collect();
+    for sign in ["|", "/", "-", "\\"] {
+        let frame = format!("{sign} Connecting to sh");
+        let turns = frames.iter().any(|seen| seen.starts_with(&frame));
+        assert!(turns, "{frame}: {seen:?}");
+    }
+    // The line is removed before the output.
+    let last = frames.last().expect("there is one");
+    assert!(
+        last.contains("Says it again.") && !last.contains("Connecting"),
+        "{last:?}"
+    );
 }
 
 #[test]
