@@ -114,13 +114,16 @@ impl NewestSource {
             file: root().join("Cargo.lock"),
             changed: UNIX_EPOCH,
         };
-        for name in ["Cargo.toml", "Cargo.lock", "crates", "peers", "xtask"] {
+        for name in SOURCES {
             newest.visit(&root().join(name))?;
         }
         Ok(newest)
     }
 
     fn visit(&mut self, path: &Path) -> Result<(), String> {
+        if path == root().join(COVERAGE) {
+            return Ok(());
+        }
         let failed = |error: std::io::Error| format!("{}: {error}", path.display());
         if path.is_dir() {
             for entry in std::fs::read_dir(path).map_err(failed)? {
@@ -143,6 +146,21 @@ impl NewestSource {
         Ok(())
     }
 }
+
+/// What the tests read: code, and documents whose commands and examples are run.
+const SOURCES: [&str; 8] = [
+    "Cargo.toml",
+    "Cargo.lock",
+    "README.md",
+    "crates",
+    "docs",
+    "examples",
+    "peers",
+    "xtask",
+];
+
+/// The table that is compared with the records. No test reads it.
+const COVERAGE: &str = "docs/coverage.md";
 
 fn file(part: &str) -> PathBuf {
     npm::target().join("record").join(format!("{part}.txt"))
@@ -180,6 +198,24 @@ mod tests {
         assert!(record.passed().is_empty());
         std::fs::remove_file(file(&part)).expect("it is there");
         assert!(Record::read(&part, &sources(-60)).is_err());
+    }
+
+    #[test]
+    fn documents_that_tests_run_are_sources() {
+        let newest = |path: &str| {
+            let mut newest = NewestSource {
+                file: PathBuf::new(),
+                changed: UNIX_EPOCH,
+            };
+            newest
+                .visit(&root().join(path))
+                .expect("the file can be read");
+            newest.file
+        };
+        assert_eq!(newest("docs/terminal.md"), root().join("docs/terminal.md"));
+        assert!(newest("docs").starts_with(root().join("docs")));
+        assert_eq!(newest(COVERAGE), PathBuf::new());
+        assert!(root().join(COVERAGE).exists());
     }
 
     #[test]
