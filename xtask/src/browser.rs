@@ -26,6 +26,7 @@ pub(crate) fn run() -> Result<(), String> {
         ("OUTLAST", outlast),
         ("FILL_STORE", fill_store()?),
         ("RMCP_SERVER", rmcp_server()?),
+        ("RECEIVER_PROBE", receiver_probe()?),
         ("SCREENSHOTS", screenshots),
         ("EVERYTHING", everything_script()?),
         ("PYTHON", python::interpreter("fastmcp")?),
@@ -79,6 +80,14 @@ fn rmcp_server() -> Result<PathBuf, String> {
     Ok(npm::target().join("debug/examples/rmcp_server"))
 }
 
+/// Builds a server that creates tasks at its client.
+fn receiver_probe() -> Result<PathBuf, String> {
+    let build = ["build", "--quiet", "--package", "outlast"];
+    let example = ["--example", "receiver_probe"];
+    run_command(Command::new(env!("CARGO")).args(build).args(example))?;
+    Ok(npm::target().join("debug/examples/receiver_probe"))
+}
+
 /// Builds the program that fills a store with many tasks.
 fn fill_store() -> Result<PathBuf, String> {
     let build = ["build", "--quiet", "--package", "outlast-testkit", "--bin"];
@@ -86,4 +95,9 @@ fn fill_store() -> Result<PathBuf, String> {
     Ok(npm::target().join("debug/fill_store"))
 }
 
-const SCRIPTS: [&str; 2] = ["console.mjs", "workspace.mjs"];
+const SCRIPTS: [&str; 4] = [
+    "console.mjs",
+    "workspace.mjs",
+    "indicator.mjs",
+    "hosted.mjs",
+];
