@@ -286,8 +286,8 @@ async fn a_handler_that_panics_fails_the_task() {
     }
 }
 
-/// A handler without an active context.
-struct UnavailableHandler;
+/// A handler without an active context, which it reports with these words.
+struct UnavailableHandler(&'static str);
 
 #[async_trait]
 impl ClientHandler for UnavailableHandler {
@@ -295,12 +295,8 @@ impl ClientHandler for UnavailableHandler {
         InputKinds::all()
     }
 
-    fn unavailable(&self, request: &ServerInputRequest) -> Option<ErrorObject> {
-        let words = match request.kind.method() {
-            SAMPLING => "No active task",
-            _ => "No active provider",
-        };
-        Some(ErrorObject::new(-32603, words))
+    fn unavailable(&self, _: &ServerInputRequest) -> Option<ErrorObject> {
+        Some(ErrorObject::new(-32603, self.0))
     }
 
     async fn handle(&self, _: ServerInputRequest) -> InputResponse {
@@ -311,27 +307,25 @@ impl ClientHandler for UnavailableHandler {
 #[tokio::test]
 async fn an_unavailable_handler_rejects_before_a_task_exists() {
     // S0-70, S0-71.
-    let options = options();
-    let (_client, mut server) = client_with_handler(
-        Arc::new(UnavailableHandler),
-        ReceiverOptions::default(),
-        options,
-    )
-    .await;
-    for (method, with_task, words) in [
-        (SAMPLING, sample(), "No active task"),
-        (ELICITATION, form(), "No active provider"),
-    ] {
-        let mut plain = with_task.clone();
-        plain.as_object_mut().unwrap().remove("task");
-        for params in [with_task, plain] {
-            let refused = call(&mut server, method, params).await;
-            let error = json!({ "code": -32603, "message": words });
-            assert_eq!(refused["error"], error);
+    for words in ["No active provider", "No active task"] {
+        let (_client, mut server) = client_with_handler(
+            Arc::new(UnavailableHandler(words)),
+            ReceiverOptions::default(),
+            options(),
+        )
+        .await;
+        for (method, with_task) in [(SAMPLING, sample()), (ELICITATION, form())] {
+            let mut plain = with_task.clone();
+            plain.as_object_mut().unwrap().remove("task");
+            for params in [with_task, plain] {
+                let refused = call(&mut server, method, params).await;
+                let error = json!({ "code": -32603, "message": words });
+                assert_eq!(refused["error"], error, "{method}");
+            }
         }
+        let listed = call(&mut server, "tasks/list", json!({})).await;
+        assert_eq!(listed["result"]["tasks"], json!([]));
     }
-    let listed = call(&mut server, "tasks/list", json!({})).await;
-    assert_eq!(listed["result"]["tasks"], json!([]));
 }
 
 #[tokio::test]

@@ -7,8 +7,9 @@ use std::time::Duration;
 use outlast::engine::{Ids, RandomIds};
 use outlast::store::MemoryStore;
 use outlast::{TaskSupport, Tool, Tools, text};
-use outlast_testkit::{FaultyStore, WriteFault};
+use outlast_testkit::{FaultyStore, WriteFault, within};
 use serde_json::{Value, json};
+use tokio::sync::Notify;
 
 use crate::harness::{Client, samples};
 use crate::tasks::create;
@@ -97,6 +98,34 @@ async fn a_tool_that_ignores_cancellation_leaves_its_task_cancelled() {
     assert_eq!(task(&mut client, &id).await, cancelled["result"]);
     let result = client.call("tasks/result", json!({ "taskId": id })).await;
     assert_eq!(result["error"]["code"], -32603);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_tool_sees_the_cancellation_of_its_call_and_of_its_task() {
+    // S3-31: a call without a task and a task.
+    let seen = Arc::new(Notify::new());
+    let report = seen.clone();
+    let watchful = Tool::new("watchful", "waits for its cancellation", move |_, cx| {
+        let report = report.clone();
+        async move {
+            assert!(!cx.is_cancelled(), "too early");
+            cx.cancelled().await;
+            assert!(cx.is_cancelled());
+            report.notify_one();
+            Ok(text("stopped"))
+        }
+    });
+    let mut client = with(watchful).await;
+    let call = json!({ "name": "watchful" });
+    let id = client.send("tools/call", call).await;
+    tokio::time::sleep(Duration::from_millis(10)).await;
+    let params = json!({ "requestId": id, "reason": "enough" });
+    client.notify("notifications/cancelled", params).await;
+    within("the tool of the call sees it", seen.notified()).await;
+    let id = create(&mut client, "watchful").await;
+    tokio::time::sleep(Duration::from_millis(10)).await;
+    client.call("tasks/cancel", json!({ "taskId": id })).await;
+    within("the tool of the task sees it", seen.notified()).await;
 }
 
 #[tokio::test(start_paused = true)]
