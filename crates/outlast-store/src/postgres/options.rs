@@ -4,12 +4,13 @@
 //! that verify, the file of root certificates, and our own `schema`.
 
 use std::fmt;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr as IpPort, ToSocketAddrs as _, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use percent_encoding::percent_decode_str;
 use tokio_postgres::Config;
-use tokio_postgres::config::SslMode;
+use tokio_postgres::config::{Host, SslMode};
 
 use super::error::PostgresError;
 use super::tls::Verification;
@@ -35,6 +36,29 @@ impl PostgresUrl {
     /// The whole text, with the password.
     pub fn expose(&self) -> &str {
         &self.0
+    }
+
+    /// The address of this machine from which the first host of the URL is reached; loopback for a
+    /// Unix socket. Nothing is sent.
+    pub fn local_address(&self) -> Result<IpAddr, PostgresError> {
+        let options = self.options(|name| std::env::var(name).ok())?;
+        let port = options.config.get_ports().first().copied();
+        let port = port.unwrap_or(DEFAULT_PORT);
+        let url = |error: std::io::Error| PostgresError::Url(error.to_string());
+        let (local, remote): (IpAddr, _) = match options.config.get_hosts().first() {
+            Some(Host::Tcp(host)) => {
+                let mut addresses = (host.as_str(), port).to_socket_addrs().map_err(url)?;
+                match addresses.next() {
+                    Some(IpPort::V4(remote)) => (Ipv4Addr::UNSPECIFIED.into(), IpPort::V4(remote)),
+                    Some(IpPort::V6(remote)) => (Ipv6Addr::UNSPECIFIED.into(), IpPort::V6(remote)),
+                    None => return Err(PostgresError::Url(format!("{host} has no address"))),
+                }
+            }
+            _ => return Ok(Ipv4Addr::LOCALHOST.into()),
+        };
+        let socket = UdpSocket::bind((local, 0)).map_err(url)?;
+        socket.connect(remote).map_err(url)?;
+        Ok(socket.local_addr().map_err(url)?.ip())
     }
 
     /// Reads the URL. `variable` returns the value of an environment variable.
@@ -204,6 +228,9 @@ fn decoded(value: &str) -> Result<String, PostgresError> {
     let text = decoded.map_err(|_| PostgresError::Url(format!("`{value}` is not UTF-8")))?;
     Ok(text.into_owned())
 }
+
+/// The port of a URL without one.
+const DEFAULT_PORT: u16 = 5432;
 
 /// The schema with the tables.
 const DEFAULT_SCHEMA: &str = "outlast";
