@@ -16,7 +16,7 @@ use super::list::{self, HeaderAnnotations};
 use super::runner::CLIENT_HOP_PARAMS;
 use super::upstream_call::{CallReservation, UpstreamCall};
 use super::{Isolate, Upstream, result};
-use crate::client::{self, Generation, ParamChanges, ServerDescription};
+use crate::client::{self, Era, Generation, ParamChanges, ServerDescription};
 use crate::server::{
     Backend, BackendDescription, ClientHandle, ListenGuard, McpServer, PreparedCall, PrestartInfo,
     Reply, Reservation, SessionId, WaitBudget, WaitPolicy,
@@ -117,6 +117,14 @@ impl Backend for Upstream {
                 },
             },
         )
+    }
+
+    /// A child process has state, and so has a session at a server of the legacy era. Before the
+    /// first connection the era is unknown.
+    fn is_stateful(&self) -> bool {
+        let is_modern = self.settings.era == Era::Modern
+            || self.target.known_era() == Some(version::Era::Modern);
+        !(self.target.has_headers() && is_modern)
     }
 
     /// Every method: an upstream can send input requests during any request.

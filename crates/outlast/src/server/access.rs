@@ -130,6 +130,12 @@ impl Identity {
         Self::owner_with(None)
     }
 
+    /// The identity that another node has found out.
+    #[cfg(feature = "http")]
+    pub(crate) fn of_node(owner: Option<Owner>, scopes: Scopes) -> Self {
+        Self { owner, scopes }
+    }
+
     fn owner_with(owner: Option<Owner>) -> Self {
         Self {
             owner,

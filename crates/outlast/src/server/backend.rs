@@ -80,6 +80,12 @@ pub trait Backend: Send + Sync + 'static {
         None
     }
 
+    /// Whether a connection to it has state, so that all requests of one owner should reach the same
+    /// node.
+    fn is_stateful(&self) -> bool {
+        false
+    }
+
     /// How long a client without task support waits for a slow call. With `None`, its calls are
     /// never stored, and the response is sent when the call ends.
     fn wait_policy(&self, client: &ClientHandle) -> Option<WaitPolicy> {

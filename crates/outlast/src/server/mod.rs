@@ -11,6 +11,7 @@ mod client_handle;
 mod client_info;
 mod delivery;
 mod filters;
+mod key_ring;
 mod legacy;
 mod list_change;
 mod message_stream;
@@ -39,6 +40,7 @@ pub(crate) use client_info::ClientInfo;
 use delivery::PendingCalls;
 pub use delivery::{TaskPolicy, WaitBudget, WaitPolicy};
 pub use filters::{FilteredRequest, ListedTool, RequestError, TaskInfo, TaskList, ToolList};
+pub(crate) use key_ring::KeyRing;
 pub use list_change::ListChange;
 pub(crate) use message_stream::{MessageStream, StreamMessage};
 pub use middleware::{IncomingRequest, Middleware, Next, Reply, RequestContext};
@@ -48,6 +50,8 @@ pub(crate) use modern::{
 };
 pub(crate) use response::{ActiveRequest, Response, line};
 use response::{HandlerFuture, ResponseStream};
+#[cfg(feature = "http")]
+pub(crate) use session::{HOME_KIND, home_of_session};
 pub(crate) use session::{
     LiveSession, SessionLimitReached, SessionLimits, SessionTable, Sessions, StreamEvent, StreamId,
     StreamKind, StreamPermit, StreamReader,
@@ -63,6 +67,8 @@ pub struct McpServer {
     tasks: Option<bool>,
     /// Whether its legacy sessions can access the tasks of every owner.
     for_operator: bool,
+    /// Encrypts what clients and other nodes return.
+    pub(crate) keys: KeyRing,
     modern: modern::ModernState,
     /// Slow calls of clients without task support.
     pending_calls: PendingCalls,
@@ -99,6 +105,7 @@ impl McpServer {
         Arc::new_cyclic(|server| {
             backend.attach(server);
             Self {
+                keys: KeyRing::new(engine.store().clone()),
                 engine,
                 backend,
                 middleware,

@@ -37,7 +37,6 @@ use super::{
     Reply,
 };
 use finish::acknowledges;
-use request_state::StateCipher;
 use suspended::SuspendedCalls;
 
 pub(crate) use caller::Caller;
@@ -49,7 +48,6 @@ pub(crate) use stdio::stdio_request_meta;
 pub(crate) struct ModernState {
     pub(super) changes: ChangeBroadcast,
     suspended_calls: Arc<SuspendedCalls>,
-    state_cipher: OnceCell<StateCipher>,
     /// The server info, once the backend has described itself.
     info: OnceCell<Raw>,
     /// Whether the backend has declared that some tool can run as a task.
@@ -62,6 +60,8 @@ pub(crate) struct ModernRequest {
     pub(crate) id: Id,
     pub(crate) caller: Caller,
     pub(crate) meta: RequestMeta,
+    /// Whether other nodes create tasks in the same store.
+    pub(crate) has_shared_tasks: bool,
     pub(crate) notifications: NotificationSink,
     /// Resolves when the server closes.
     pub(crate) closing: Closing,
@@ -75,7 +75,6 @@ impl Default for ModernState {
         Self {
             changes: ChangeBroadcast::default(),
             suspended_calls: SuspendedCalls::new(suspended::RETRY_TIMEOUT),
-            state_cipher: OnceCell::new(),
             info: OnceCell::new(),
             tasks: AtomicBool::new(false),
         }
@@ -179,6 +178,8 @@ impl ModernRequest {
         }
         let offered = match self.server.has_tasks(&self.client()) {
             Some(offered) => offered,
+            // The backend need not be connected here.
+            None if self.has_shared_tasks => true,
             // Tasks are stored here, so they are served even if the backend cannot be reached.
             None => self
                 .description_within_timeout()

@@ -2,18 +2,19 @@
 //! (V2-MRTR: multi round-trip requests).
 
 use outlast_engine::engine::{Promotion, RunningCall};
-use outlast_engine::{Clock, Outstanding, Scope, SystemClock};
+use outlast_engine::store::StoreError;
+use outlast_engine::{Clock, NodeId, Outstanding, Scope, SystemClock};
 use outlast_wire::envelope::ErrorObject;
 use outlast_wire::{Timestamp, codes, v2};
 
 use super::call::{RequestedCall, create_result, outcome_reply};
 use super::finish::DraftReply;
-use super::request_state::{Fingerprint, RequestState, StateCipher};
+use super::request_state::{Fingerprint, RequestState};
 use super::suspended::{SuspendedCall, TooManySuspended};
 use super::{ModernRequest, input_responses};
 use crate::engine_errors::to_wire;
 use crate::log_limit::LogLimit;
-use crate::server::TaskPolicy;
+use crate::server::{McpServer, TaskPolicy};
 
 static NOT_STORED: LogLimit = LogLimit::new();
 
@@ -30,11 +31,13 @@ impl ModernRequest {
         let timeout_ms = modern.suspended_calls.timeout().as_millis() as u64;
         let state = RequestState {
             call: running.id(),
+            node: self.server.engine.node(),
             round,
             expires: now().plus(timeout_ms),
             request: self.fingerprint(requested),
         };
-        let state = self.state_cipher().await?.encrypt(&state);
+        let state = state.seal(&self.server.keys, now()).await;
+        let state = state.map_err(|error| to_wire(&error.into()))?;
         let views: Vec<_> = open.views().collect();
         let result = v2::input_required_result(&views, Some(&state));
         let suspended = SuspendedCall {
@@ -60,7 +63,8 @@ impl ModernRequest {
         state: &str,
         mut requested: RequestedCall,
     ) -> Result<DraftReply, ErrorObject> {
-        let state = self.state_cipher().await?.decrypt(state);
+        let state = RequestState::open(state, &self.server.keys, now()).await;
+        let state = state.map_err(|error| to_wire(&error.into()))?;
         let state = state
             .ok_or_else(|| invalid_state("it was not created by this server, or was changed"))?;
         if state.request != self.fingerprint(&requested) {
@@ -139,21 +143,21 @@ impl ModernRequest {
         }
     }
 
-    async fn state_cipher(&self) -> Result<&StateCipher, ErrorObject> {
-        let store = self.server.engine.store();
-        let cipher = &self.server.modern.state_cipher;
-        cipher
-            .get_or_try_init(|| StateCipher::load(&**store, now()))
-            .await
-            .map_err(|error| to_wire(&error.into()))
-    }
-
     fn fingerprint(&self, requested: &RequestedCall) -> Fingerprint {
         Fingerprint::new(
             &self.caller.principal(),
             &requested.method,
             requested.params.borrow(),
         )
+    }
+}
+
+impl McpServer {
+    /// The node with the suspended call that a `requestState` names; `None` if the state is not
+    /// valid.
+    pub(crate) async fn node_of_state(&self, state: &str) -> Result<Option<NodeId>, StoreError> {
+        let state = RequestState::open(state, &self.keys, now()).await?;
+        Ok(state.map(|state| state.node))
     }
 }
 

@@ -49,6 +49,7 @@ impl Session {
             id: request.id,
             caller: Caller::Principal(self.owner.clone()),
             meta,
+            has_shared_tasks: false,
             notifications: NotificationSink::Stdio(self.clone(), stream),
             closing,
         };

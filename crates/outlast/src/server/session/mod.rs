@@ -39,6 +39,8 @@ use task_events::FollowedTasks;
 pub(super) use call_input_responses::InputResponseReceiver;
 pub(super) use client_requests::PendingClientRequest;
 pub(super) use preferences::PreferenceChange;
+#[cfg(feature = "http")]
+pub(crate) use record::{HOME_KIND, home_of_session};
 pub(crate) use registry::Sessions;
 pub(crate) use slots::{LiveSession, SessionLimitReached};
 pub(crate) use streams::{SessionStreams, StreamEvent, StreamId, StreamKind, StreamReader};

@@ -48,6 +48,20 @@ pub(super) fn key(id: &SessionId) -> RecordKey {
     RecordKey::new(KIND, id.as_str())
 }
 
+/// The key of the record that names the node which has the session in memory, if several nodes share
+/// the store. It is deleted with the session.
+pub(super) fn home_key(id: &str) -> RecordKey {
+    RecordKey::new(HOME_KIND, home_of_session(id))
+}
+
+/// The name of such a record.
+pub(crate) fn home_of_session(id: &str) -> Arc<str> {
+    format!("session {id}").into()
+}
+
+/// The kind of records that name a node.
+pub(crate) const HOME_KIND: &str = "home";
+
 /// The record of a session with its last use. It does not expire: a sweep removes idle sessions.
 pub(super) fn record(
     session: &Session,

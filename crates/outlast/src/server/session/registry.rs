@@ -8,6 +8,7 @@ use std::sync::Arc;
 use outlast_engine::Owner;
 use outlast_engine::store::StoreError;
 
+use super::record::StoredSession;
 use super::slots::LiveSession;
 use super::table::{SessionReservation, SessionTable};
 use super::usage::{StreamPermit, now};
@@ -66,7 +67,7 @@ impl Sessions {
             Err(_not_live) => self.restore(name).await?,
         };
         let is_visible = |entry: &Arc<LiveSession>| {
-            entry.belongs_to(principal) && Arc::ptr_eq(&entry.session.server, &self.server)
+            entry.session.belongs_to(principal) && Arc::ptr_eq(&entry.session.server, &self.server)
         };
         let Some(entry) = found.filter(is_visible) else {
             return Ok(None);
@@ -85,8 +86,38 @@ impl Sessions {
         Ok(())
     }
 
+    /// The session with this id as it is stored, if it belongs to `principal`. It is not added to
+    /// the sessions in memory: another node has it, and this node only looks up its tasks.
+    #[cfg(feature = "http")]
+    pub(crate) async fn stored(
+        &self,
+        name: &str,
+        principal: Option<&Owner>,
+    ) -> Result<Option<Arc<Session>>, StoreError> {
+        let found = self.read(name).await?;
+        Ok(found
+            .map(|(session, _)| session)
+            .filter(|session| session.belongs_to(principal)))
+    }
+
     /// Restores a stored session.
     async fn restore(&self, name: &str) -> Result<Option<Arc<LiveSession>>, StoreError> {
+        let Some((session, stored)) = self.read(name).await? else {
+            return Ok(None);
+        };
+        let Some(entry) = self.table.restore(session.clone(), stored) else {
+            return Ok(None);
+        };
+        // Another request may have restored it meanwhile.
+        if Arc::ptr_eq(&entry.session, &session) {
+            self.save_on_change(&entry);
+            tokio::spawn(session.replay_preferences());
+        }
+        Ok(Some(entry))
+    }
+
+    /// Reads a stored session.
+    async fn read(&self, name: &str) -> Result<Option<(Arc<Session>, StoredSession)>, StoreError> {
         // The store is not read for an id that cannot exist.
         if !SessionId::is_well_formed(name) {
             return Ok(None);
@@ -114,15 +145,7 @@ impl Sessions {
         for task in &stored.created_tasks {
             session.created_tasks.add(*task);
         }
-        let Some(entry) = self.table.restore(session.clone(), stored) else {
-            return Ok(None);
-        };
-        // Another request may have restored it meanwhile.
-        if Arc::ptr_eq(&entry.session, &session) {
-            self.save_on_change(&entry);
-            tokio::spawn(session.replay_preferences());
-        }
-        Ok(Some(entry))
+        Ok(Some((session, stored)))
     }
 
     /// Stores a session whenever its record changes.
@@ -146,11 +169,11 @@ impl Sessions {
     }
 }
 
-impl LiveSession {
+impl Session {
     /// Whether the session belongs to `principal`; without one, whether it is anonymous
     /// (V1-SESS-7).
     fn belongs_to(&self, principal: Option<&Owner>) -> bool {
-        let owner: &Owner = &self.session.owner;
+        let owner: &Owner = &self.owner;
         match principal {
             Some(principal) => owner == principal,
             None => matches!(owner, Owner::Session(_)),

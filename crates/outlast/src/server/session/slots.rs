@@ -156,6 +156,19 @@ impl Slots {
         self.by_name.values().filter_map(|slot| slot.live.as_ref())
     }
 
+    /// Removes the sessions from memory. They stay in the index.
+    pub(super) fn take_live(&mut self) -> Vec<Arc<LiveSession>> {
+        let slots = self.by_name.values_mut();
+        slots.filter_map(|slot| slot.live.take()).collect()
+    }
+
+    /// Removes a session from memory. It stays in the index.
+    pub(super) fn forget(&mut self, name: &str) {
+        if let Some(slot) = self.by_name.get_mut(name) {
+            slot.live = None;
+        }
+    }
+
     /// Sessions without open requests and streams whose last use is not after `since`.
     pub(super) fn idle_since(&self, since: Timestamp) -> Vec<IdleSession> {
         let idle = self.by_name.iter();

@@ -198,6 +198,21 @@ impl SessionTable {
         }
     }
 
+    /// Removes all sessions from memory, because other nodes may continue them.
+    #[cfg(feature = "http")]
+    pub(crate) fn forget_live(&self) {
+        for entry in self.slots.write().take_live() {
+            entry.session.streams.close();
+        }
+    }
+
+    /// Removes a session from memory, because another node continues it.
+    #[cfg(feature = "http")]
+    pub(crate) fn forget(&self, entry: &LiveSession) {
+        entry.session.streams.close();
+        self.slots.write().forget(entry.session.id.as_str());
+    }
+
     /// Sweeps at an interval. The future never ends.
     pub(crate) async fn sweep_periodically(self: Arc<Self>) {
         let interval = Duration::from_millis((self.limits.idle_ms / 4).clamp(1_000, 600_000));
@@ -346,9 +361,9 @@ impl SessionTable {
     }
 
     async fn delete<'n>(&self, names: impl IntoIterator<Item = &'n str>) -> Result<(), StoreError> {
-        let key = |name| RecordWrite::Delete(record::key(&SessionId::new(name)));
-        let deletes = names.into_iter().map(key).collect();
-        self.engine.store().write_records(deletes).await
+        let keys = |name: &str| [record::key(&SessionId::new(name)), record::home_key(name)];
+        let deletes = names.into_iter().flat_map(keys).map(RecordWrite::Delete);
+        self.engine.store().write_records(deletes.collect()).await
     }
 
     /// Counts one more open request or stream of a session; `None` at the limit.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use hyper::body::{Body, Incoming};
-use hyper::{Request, Response};
+use hyper::{HeaderMap, Request, Response};
 use tower_service::Service;
 
 use super::response::{HttpResponse, Payload};
@@ -18,7 +18,16 @@ use super::response::{HttpResponse, Payload};
 /// The listener checks host, origin and request rate; the service authenticates its callers
 /// itself. A request has the extension [`PeerAddress`](super::PeerAddress).
 #[derive(Clone)]
-pub struct Fallback(Arc<dyn Fn(Request<Incoming>) -> ResponseFuture + Send + Sync>);
+pub struct Fallback {
+    service: Arc<dyn Fn(Request<Incoming>) -> ResponseFuture + Send + Sync>,
+    /// `None`: every node answers every request.
+    home: Option<HomeName>,
+}
+
+/// Names what must stay at one node, such as the workspace of a browser.
+type HomeName = Arc<dyn Fn(&HeaderMap) -> NameFuture + Send + Sync>;
+
+type NameFuture = Pin<Box<dyn Future<Output = Option<String>> + Send>>;
 
 type ResponseFuture = Pin<Box<dyn Future<Output = HttpResponse> + Send>>;
 
@@ -32,7 +41,7 @@ impl Fallback {
         B: Body<Data = Bytes> + Send + 'static,
         B::Error: Into<Box<dyn Error + Send + Sync>>,
     {
-        Self(Arc::new(move |request| {
+        let service = Arc::new(move |request| -> ResponseFuture {
             let mut service = service.clone();
             Box::pin(async move {
                 let ready = std::future::poll_fn(|cx| service.poll_ready(cx)).await;
@@ -40,12 +49,33 @@ impl Fallback {
                 let Ok(response) = service.call(request).await;
                 response.map(Payload::other)
             })
-        }))
+        });
+        Self {
+            service,
+            home: None,
+        }
+    }
+
+    /// Sends requests for which `name` returns the same name to the same node, if several nodes
+    /// share a store and [`HttpOptions::nodes`](super::HttpOptions::nodes) is set. Each name is
+    /// stored, so `name` must return `None` for a caller that is not known.
+    #[must_use]
+    pub fn with_home<N>(mut self, name: impl Fn(&HeaderMap) -> N + Send + Sync + 'static) -> Self
+    where
+        N: Future<Output = Option<String>> + Send + 'static,
+    {
+        self.home = Some(Arc::new(move |headers| Box::pin(name(headers))));
+        self
+    }
+
+    /// What must stay at one node.
+    pub(super) async fn home(&self, headers: &HeaderMap) -> Option<String> {
+        (self.home.as_ref()?)(headers).await
     }
 
     /// Answers one request.
     pub(super) async fn answer(&self, request: Request<Incoming>) -> HttpResponse {
-        (self.0)(request).await
+        (self.service)(request).await
     }
 }
 

@@ -1,28 +1,34 @@
 //! GET: opens the general stream, or resumes a stream.
 
-use hyper::header::HeaderMap;
+use bytes::Bytes;
 
-use super::connection::InFlightGuard;
 use super::guard::{AcceptedTypes, LAST_EVENT_ID, McpHeaders};
+use super::home::{AdmittedRequest, Routed};
 use super::rejection::Rejection;
 use super::response::{self, HttpResponse};
 use super::server::Endpoint;
 use super::sse::{EventId, StreamGuards};
-use crate::server::{Identity, MessageStream, Scopes, check};
+use crate::server::{MessageStream, Scopes, check};
 
 impl Endpoint {
     pub(super) async fn get(
         &self,
-        caller: Identity,
-        headers: &HeaderMap,
-        in_flight: InFlightGuard,
+        request: AdmittedRequest<'_>,
     ) -> Result<HttpResponse, Rejection> {
+        let headers = &request.head.headers;
         if !AcceptedTypes::read(headers).events {
             return Err(Rejection::NotAcceptable);
         }
-        check(caller.scopes(), Scopes::READ).map_err(|missing| Rejection::Scope(None, missing))?;
+        check(request.caller.scopes(), Scopes::READ)
+            .map_err(|missing| Rejection::Scope(None, missing))?;
         McpHeaders::check_once(headers)?;
-        let entry = self.session(&caller, McpHeaders::read(headers)).await?;
+        let entry = match self.session_or_forward(&request, &Bytes::new()).await? {
+            Routed::Here(entry) => entry,
+            Routed::Answered(response) => {
+                let (guard, closing) = (request.in_flight, self.closing());
+                return Ok(response.map(|payload| payload.until(guard, closing)));
+            }
+        };
         let session = &entry.session;
         let permit = self.sessions.permit(&entry).ok_or(Rejection::Streams)?;
         let last = headers.get(LAST_EVENT_ID);
@@ -35,7 +41,7 @@ impl Endpoint {
         let events = self.events(
             stream,
             position,
-            StreamGuards::of_session(permit, in_flight),
+            StreamGuards::of_session(permit, request.in_flight),
         );
         Ok(response::events(events.until(self.closing())))
     }

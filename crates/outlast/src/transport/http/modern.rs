@@ -81,6 +81,7 @@ impl Endpoint {
             id: request.id,
             caller,
             meta,
+            has_shared_tasks: self.nodes.is_some(),
             notifications: NotificationSink::Discard,
             closing: Box::new(move || Box::pin(super::server::closed(phase.clone()))),
         };

@@ -10,6 +10,7 @@ use outlast_wire::headers::OnMissingName;
 
 use super::authenticate::Authenticate;
 use super::fallback::Fallback;
+use super::nodes::NodeOptions;
 use crate::server::SessionLimits;
 
 /// The options of an HTTP server. The default listens on loopback, on a free port, without tokens.
@@ -26,6 +27,9 @@ pub struct HttpOptions {
     /// Serves the paths that are neither an endpoint nor a page of the listener, such as a web
     /// console. Without it, they are not found.
     pub fallback: Option<Fallback>,
+    /// Lets other nodes on the same store forward requests to this one, so that clients need no
+    /// sticky sessions. `None`: clients of 2025-11-25 must always reach the same node.
+    pub nodes: Option<NodeOptions>,
     /// Allowed origins of web pages, such as `https://example.com`. Loopback origins are always
     /// allowed.
     pub allowed_origins: Vec<String>,
@@ -72,6 +76,7 @@ outlast_engine::option_setters! { HttpOptions:
     text with_path(path: String);
     maybe with_authenticate(authenticate: Arc<dyn Authenticate>);
     maybe with_fallback(fallback: Fallback);
+    maybe with_nodes(nodes: NodeOptions);
     set with_allowed_origins(allowed_origins: Vec<String>);
     set with_allowed_hosts(allowed_hosts: Vec<String>);
     set with_on_missing_task_name(on_missing_task_name: OnMissingName);
@@ -96,6 +101,7 @@ impl Default for HttpOptions {
             path: "/mcp".into(),
             authenticate: None,
             fallback: None,
+            nodes: None,
             allowed_origins: Vec::new(),
             allowed_hosts: Vec::new(),
             on_missing_task_name: OnMissingName::default(),

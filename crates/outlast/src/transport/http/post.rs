@@ -15,6 +15,7 @@ use outlast_wire::{Raw, method, tool, v1};
 use super::connection::InFlightGuard;
 use super::guard::{self, AcceptedTypes, McpHeaders};
 use super::health::no_new_work;
+use super::home::{AdmittedRequest, Routed};
 use super::lazy_timeout::lazy_timeout;
 use super::modern;
 use super::rejection::Rejection;
@@ -29,14 +30,13 @@ use crate::server::{
 impl Endpoint {
     pub(super) async fn post<B>(
         &self,
-        caller: Identity,
-        head: &Arc<HttpParts>,
-        body: Pin<&mut B>,
-        in_flight: InFlightGuard,
+        request: AdmittedRequest<'_>,
+        mut body: Pin<&mut B>,
     ) -> Result<HttpResponse, Rejection>
     where
         B: Body<Data = Bytes> + Send,
     {
+        let head = request.head;
         let accepted = AcceptedTypes::read(&head.headers);
         if !accepted.json && !accepted.events {
             return Err(Rejection::NotAcceptable);
@@ -48,20 +48,47 @@ impl Endpoint {
             McpHeaders::check_once(&head.headers)?;
         }
         // Check the session before the body is read. A3-7: a modern request has no session.
+        let mut received = None;
         let entry = if mcp_headers.names_session() && !mcp_headers.is_modern() {
-            Some(self.session(&caller, mcp_headers).await?)
+            if self.nodes.is_some() {
+                // It may have to be forwarded.
+                let bytes = self.read(body.as_mut(), &head.headers, limits.bytes);
+                received = Some(bytes.await?);
+            }
+            let unread = Bytes::new();
+            let bytes = received.as_ref().unwrap_or(&unread);
+            match self.session_or_forward(&request, bytes).await? {
+                Routed::Here(entry) => Some(entry),
+                Routed::Answered(response) => {
+                    let guard = request.in_flight;
+                    return Ok(response.map(|payload| payload.with_guard(guard)));
+                }
+            }
         } else {
             None
         };
-        let bytes = self.read(body, &head.headers, limits.bytes).await?;
+        let bytes = match received {
+            Some(bytes) => bytes,
+            None => self.read(body, &head.headers, limits.bytes).await?,
+        };
         let message = Message::parse(&bytes, &limits).map_err(Rejection::Malformed)?;
-        check_scopes(caller.scopes(), &message)?;
-        if let Message::Request(request) = &message
-            && !is_served_while_draining(&request.method)
+        check_scopes(request.caller.scopes(), &message)?;
+        if let Message::Request(message) = &message
+            && !is_served_while_draining(&message.method)
             && let Some(why) = no_new_work(&self.sessions.server().engine)
         {
-            return Err(Rejection::Unavailable(Some(request.id.clone()), why));
+            return Err(Rejection::Unavailable(Some(message.id.clone()), why));
         }
+        if let (None, Message::Request(message)) = (&entry, &message)
+            && let Some(response) =
+                Box::pin(self.forward_without_session(&request, message, &bytes)).await?
+        {
+            let guard = request.in_flight;
+            return Ok(response.map(|payload| payload.with_guard(guard)));
+        }
+        let AdmittedRequest {
+            caller, in_flight, ..
+        } = request;
         let meta = modern::request_meta(&message, mcp_headers, entry.is_some())?;
         match (entry, message) {
             (_, Message::Request(request)) if let Some(meta) = meta => {
@@ -141,6 +168,9 @@ impl Endpoint {
         }
         let name = HeaderValue::from_str(session.id.as_str())
             .expect("the names of sessions are letters and digits");
+        self.claim_session(caller, session.id.as_str())
+            .await
+            .map_err(|error| Rejection::Unavailable(Some(id.clone()), error.to_string()))?;
         self.sessions
             .store(session, room)
             .await
@@ -230,7 +260,7 @@ impl Endpoint {
 }
 
 /// Rejects a message that needs a scope which the caller does not have.
-fn check_scopes(scopes: Scopes, message: &Message<'_>) -> Result<(), Rejection> {
+pub(super) fn check_scopes(scopes: Scopes, message: &Message<'_>) -> Result<(), Rejection> {
     match message {
         Message::Request(request) => check_request(scopes, &request.method, request.params)
             .map_err(|missing| Rejection::Scope(Some(request.id.clone()), missing)),
@@ -250,7 +280,7 @@ fn is_served_while_draining(method: &str) -> bool {
 }
 
 /// A reply as one JSON text. `status` is the status of an error.
-fn reply_alone(id: &Id, reply: &Reply, status: fn(&Raw) -> StatusCode) -> HttpResponse {
+pub(super) fn reply_alone(id: &Id, reply: &Reply, status: fn(&Raw) -> StatusCode) -> HttpResponse {
     let status = match reply {
         Reply::Error(error) => status(error),
         Reply::Result(_) | Reply::Nothing => StatusCode::OK,
@@ -262,6 +292,6 @@ fn reply_alone(id: &Id, reply: &Reply, status: fn(&Raw) -> StatusCode) -> HttpRe
 }
 
 /// The status of an error in a session.
-fn session_status(_: &Raw) -> StatusCode {
+pub(super) fn session_status(_: &Raw) -> StatusCode {
     StatusCode::OK
 }

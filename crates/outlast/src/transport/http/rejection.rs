@@ -64,6 +64,8 @@ pub(super) enum Rejection {
     Streams,
     /// The session cannot be stored, or no new work is accepted.
     Unavailable(Option<Id>, String),
+    /// Another node has forwarded the request, and this one is not its home.
+    Misdirected,
 }
 
 impl Rejection {
@@ -115,6 +117,7 @@ impl Rejection {
             Self::Rate { .. } => "too many requests",
             Self::Streams => "too many streams",
             Self::Unavailable(..) => "store unavailable",
+            Self::Misdirected => "misdirected",
         }
     }
 
@@ -127,6 +130,7 @@ impl Rejection {
                 }
                 UnauthenticatedKind::Unavailable(_) => StatusCode::SERVICE_UNAVAILABLE,
             },
+            Self::Misdirected => StatusCode::MISDIRECTED_REQUEST,
             Self::Path | Self::UnknownSession => StatusCode::NOT_FOUND,
             Self::Method(_) => StatusCode::METHOD_NOT_ALLOWED,
             Self::NotJson => StatusCode::UNSUPPORTED_MEDIA_TYPE,
@@ -265,6 +269,7 @@ impl Rejection {
                 (None, codes::internal(why))
             }
             Self::Unavailable(id, why) => (id, codes::internal(why)),
+            Self::Misdirected => (None, codes::internal("this node is not the home")),
         };
         write::error(id.as_ref(), error.to_raw().borrow())
     }

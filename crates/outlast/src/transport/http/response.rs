@@ -26,13 +26,27 @@ enum Content {
     Events(Box<EventStream>),
     /// The body of another service, and the guard of its request.
     Other(OtherBody, Option<InFlightGuard>),
+    /// The same, until the server closes.
+    Interruptible(
+        OtherBody,
+        #[expect(dead_code, reason = "it is released with the body")] InFlightGuard,
+        Closed,
+    ),
 }
 
 type OtherBody = Pin<Box<dyn Body<Data = Bytes, Error = BoxError> + Send>>;
 
+/// Resolves when the server closes.
+type Closed = Pin<Box<dyn Future<Output = ()> + Send>>;
+
 type BoxError = Box<dyn Error + Send + Sync>;
 
 impl Payload {
+    /// A text.
+    pub(super) fn bytes(bytes: Bytes) -> Self {
+        Self(Content::Text((!bytes.is_empty()).then_some(bytes)))
+    }
+
     /// The body of another service.
     pub(super) fn other<B>(body: B) -> Self
     where
@@ -40,6 +54,18 @@ impl Payload {
         B::Error: Into<BoxError>,
     {
         Self(Content::Other(Box::pin(BoxedErrors(Box::pin(body))), None))
+    }
+
+    /// Keeps the connection active, and ends the body of another service when `closed` resolves.
+    pub(super) fn until(
+        self,
+        guard: InFlightGuard,
+        closed: impl Future<Output = ()> + Send + 'static,
+    ) -> Self {
+        match self.0 {
+            Content::Other(body, _) => Self(Content::Interruptible(body, guard, Box::pin(closed))),
+            content => Self(content),
+        }
     }
 
     /// Keeps the connection active until the body of another service ends.
@@ -93,6 +119,12 @@ impl Body for Payload {
         match &mut self.get_mut().0 {
             Content::Text(text) => Poll::Ready(text.take().map(|text| Ok(Frame::data(text)))),
             Content::Other(body, _) => body.as_mut().poll_frame(cx),
+            Content::Interruptible(body, _, closed) => {
+                if closed.as_mut().poll(cx).is_ready() {
+                    return Poll::Ready(None);
+                }
+                body.as_mut().poll_frame(cx)
+            }
             Content::Events(events) => events
                 .poll_bytes(cx)
                 .map(|bytes| bytes.map(|bytes| Ok(Frame::data(bytes)))),
@@ -102,7 +134,7 @@ impl Body for Payload {
     fn is_end_stream(&self) -> bool {
         match &self.0 {
             Content::Text(text) => text.is_none(),
-            Content::Events(_) => false,
+            Content::Events(_) | Content::Interruptible(..) => false,
             Content::Other(body, _) => body.is_end_stream(),
         }
     }
@@ -112,7 +144,7 @@ impl Body for Payload {
             Content::Text(text) => {
                 SizeHint::with_exact(text.as_ref().map_or(0, |text| text.len() as u64))
             }
-            Content::Events(_) => SizeHint::default(),
+            Content::Events(_) | Content::Interruptible(..) => SizeHint::default(),
             Content::Other(body, _) => body.size_hint(),
         }
     }

@@ -11,11 +11,15 @@ use outlast_wire::envelope::{Limits, Message};
 
 use super::bodies::UnfinishedBodies;
 use super::connection::{Connections, InFlightGuard};
+use super::fallback::Fallback;
+use super::home::{self, AdmittedRequest};
+use super::nodes::{ForwardedRequest, Home, HomeKey, Pass};
 use super::options::HttpOptions;
 use super::rejection::Rejection;
 use super::response::{self, HttpResponse};
+use super::server::closed;
 use super::service::{Admission, HttpService};
-use crate::server::HttpParts;
+use crate::server::{HttpParts, Identity};
 
 /// Serves plain GETs next to the endpoints and the health checks, such as metrics. They need no
 /// token.
@@ -90,10 +94,98 @@ impl Router {
         if let Err(rejected) = checked.and(rated) {
             return rejected.answer();
         }
-        let mut request = Request::from_parts(head, body);
-        request.extensions_mut().insert(in_flight.address());
-        let answer = fallback.answer(request).await;
-        answer.map(|payload| payload.with_guard(in_flight))
+        let request = match self.forward_page(fallback, head, body, &in_flight).await {
+            Ok(request) => request,
+            Err(answer) => {
+                let closing = self.closing();
+                return answer.map(|payload| payload.until(in_flight, closing));
+            }
+        };
+        answer_by(fallback, request, in_flight).await
+    }
+
+    /// Answers a request that another node has admitted.
+    pub(super) async fn answer_forwarded(
+        &self,
+        request: Request<Incoming>,
+        pass: Pass,
+        in_flight: InFlightGuard,
+    ) -> HttpResponse {
+        let path = request.uri().path();
+        let mut endpoints = self.endpoints.iter();
+        if let Some(service) = endpoints.find(|service| service.endpoint.path == path) {
+            let (head, body) = request.into_parts();
+            let head = Arc::new(head);
+            let request = AdmittedRequest {
+                caller: pass.identity,
+                head: &head,
+                in_flight,
+                is_forwarded: true,
+            };
+            return service.answer_forwarded(request, pin!(body)).await;
+        }
+        match &self.options.fallback {
+            Some(fallback) => answer_by(fallback, request, in_flight).await,
+            None => Rejection::Path.answer(),
+        }
+    }
+
+    /// Forwards a request for another page to the node that has its home; returns the request if
+    /// that is this node.
+    async fn forward_page(
+        &self,
+        fallback: &Fallback,
+        head: HttpParts,
+        body: Incoming,
+        in_flight: &InFlightGuard,
+    ) -> Result<Request<Incoming>, HttpResponse> {
+        let nodes = self.endpoints.first();
+        let nodes = nodes.and_then(|service| service.endpoint.nodes.as_ref());
+        let Some(nodes) = nodes else {
+            return Ok(Request::from_parts(head, body));
+        };
+        let Some(name) = fallback.home(&head.headers).await else {
+            return Ok(Request::from_parts(head, body));
+        };
+        let key = HomeKey::page(&name);
+        let home = nodes.claim(&key).await;
+        let node = match home {
+            Ok(Home::Here) => return Ok(Request::from_parts(head, body)),
+            Ok(Home::At(node)) => node,
+            Err(error) => return Err(Rejection::Unavailable(None, error.to_string()).answer()),
+        };
+        let bytes = self
+            .bodies
+            .collect(pin!(body), Limits::default().bytes)
+            .await
+            .map_err(Rejection::answer)?;
+        let forwarded = ForwardedRequest {
+            head: &head,
+            body: bytes,
+            pass: Pass {
+                identity: Identity::anonymous(),
+                address: in_flight.address().0,
+            },
+        };
+        Err(match nodes.forward(&node, &forwarded).await {
+            Ok(response) => home::relay(response),
+            Err(failed) => {
+                nodes.forget(&key);
+                home::not_forwarded(None, failed).answer()
+            }
+        })
+    }
+
+    /// Resolves when the server closes.
+    fn closing(&self) -> impl Future<Output = ()> + Send + 'static {
+        let phase = self.endpoints.first();
+        let phase = phase.map(|service| service.endpoint.phase.clone());
+        async move {
+            match phase {
+                Some(phase) => closed(phase).await,
+                None => std::future::pending().await,
+            }
+        }
     }
 
     /// Answers one request on a rejected connection: health checks as usual, everything else by
@@ -143,6 +235,16 @@ impl Router {
         answer.headers_mut().insert(CONTENT_TYPE, content_type);
         Some(answer)
     }
+}
+
+async fn answer_by(
+    fallback: &Fallback,
+    mut request: Request<Incoming>,
+    in_flight: InFlightGuard,
+) -> HttpResponse {
+    request.extensions_mut().insert(in_flight.address());
+    let answer = fallback.answer(request).await;
+    answer.map(|payload| payload.with_guard(in_flight))
 }
 
 /// The maximum size of a request on a rejected connection.

@@ -16,6 +16,7 @@ use super::bodies::UnfinishedBodies;
 use super::connection::{self, Connections};
 use super::descriptors;
 use super::health::SHUTTING_DOWN;
+use super::nodes::{NodeListener, Nodes};
 use super::options::HttpOptions;
 use super::router::{Pages, Router};
 use super::service::{Admission, HttpService};
@@ -47,17 +48,24 @@ pub async fn serve_all(
     let (phase, seen) = watch::channel(Phase::Open);
     let bodies = Arc::new(UnfinishedBodies::new(options.max_unfinished_body_bytes));
     let admission = Arc::new(Admission::new(&options, Some(address.ip())));
+    let node_listener = match &options.nodes {
+        Some(nodes) => Some(NodeListener::bind(nodes).await?),
+        None => None,
+    };
     let mut endpoints = Vec::new();
-    let mut table = None;
+    let mut shared = None;
     for (path, server) in servers {
-        let table = match &table {
-            Some(table) => Arc::clone(table),
+        let (table, nodes) = match &shared {
+            Some(shared) => shared,
             None => {
-                let loaded =
-                    SessionTable::load(server.engine.clone(), options.session_limits()).await;
-                table.insert(loaded.map_err(io::Error::other)?).clone()
+                let engine = server.engine.clone();
+                let table = SessionTable::load(engine.clone(), options.session_limits()).await;
+                let table = table.map_err(io::Error::other)?;
+                let nodes = node_listener.is_some().then(|| Nodes::new(engine, &table));
+                &*shared.insert((table, nodes))
             }
         };
+        let (table, nodes) = (table.clone(), nodes.clone());
         let endpoint = Arc::new(Endpoint {
             path,
             sessions: Sessions::new(server, table),
@@ -65,6 +73,7 @@ pub async fn serve_all(
             epoch: ServerEpoch(RandomIds.node().0),
             phase: seen.clone(),
             options: options.clone(),
+            nodes,
         });
         endpoints.push(HttpService::of_listener(admission.clone(), endpoint));
     }
@@ -78,12 +87,14 @@ pub async fn serve_all(
         max_connections: descriptors::max_connections(options.max_connections),
         options,
     });
+    let nodes = shared.and_then(|(_, nodes)| nodes);
+    let nodes = nodes.zip(node_listener);
     let (stop, stopped) = oneshot::channel();
     Ok(HttpServer {
         address,
         path,
         stop,
-        accepting: tokio::spawn(accept(router, listener, stopped, phase)),
+        accepting: tokio::spawn(accept(router, listener, nodes, stopped, phase)),
     })
 }
 
@@ -138,6 +149,8 @@ pub(super) struct Endpoint {
     pub(super) epoch: ServerEpoch,
     pub(super) phase: watch::Receiver<Phase>,
     pub(super) options: HttpOptions,
+    /// The other nodes, if they can forward requests.
+    pub(super) nodes: Option<Arc<Nodes>>,
 }
 
 impl Endpoint {
@@ -160,6 +173,7 @@ pub(super) async fn closed(mut phase: watch::Receiver<Phase>) {
 async fn accept(
     router: Arc<Router>,
     listener: TcpListener,
+    nodes: Option<(Arc<Nodes>, NodeListener)>,
     mut stopped: oneshot::Receiver<()>,
     phase: watch::Sender<Phase>,
 ) {
@@ -172,6 +186,12 @@ async fn accept(
     }
     let admission = router.admission.clone();
     background.spawn(async move { admission.rate.remove_idle_callers().await });
+    if let Some((nodes, listener)) = nodes {
+        let admission = router.admission.clone();
+        let counted = nodes.clone();
+        background.spawn(async move { admission.rate.follow_nodes(&counted).await });
+        background.spawn(listener.serve(nodes, router.clone(), phase.subscribe()));
+    }
     let mut incoming = Acceptor {
         listener,
         router: router.clone(),

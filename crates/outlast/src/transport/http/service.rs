@@ -24,6 +24,7 @@ use super::bodies::UnfinishedBodies;
 use super::connection::InFlightGuard;
 use super::cors;
 use super::guard::{Guard, McpHeaders};
+use super::home::AdmittedRequest;
 use super::options::HttpOptions;
 use super::rate::RequestRate;
 use super::rejection::Rejection;
@@ -63,8 +64,8 @@ pub(super) struct Admission {
 
 /// The endpoint of `server`, without a listener. Call it inside a Tokio runtime.
 ///
-/// The options that concern a listener (`bind`, `path`, `max_connections`, `drain_timeout`) have no
-/// effect.
+/// The options that concern a listener (`bind`, `path`, `nodes`, `max_connections`,
+/// `drain_timeout`) have no effect.
 pub fn service(server: Arc<McpServer>, options: HttpOptions) -> HttpService {
     let (phase, seen) = watch::channel(Phase::Open);
     let table = SessionTable::new(server.engine.clone(), options.session_limits());
@@ -81,6 +82,7 @@ pub fn service(server: Arc<McpServer>, options: HttpOptions) -> HttpService {
         epoch: ServerEpoch(RandomIds.node().0),
         phase: seen,
         options,
+        nodes: None,
     };
     HttpService {
         admission,
@@ -135,17 +137,51 @@ impl HttpService {
     where
         B: Body<Data = Bytes> + Send,
     {
-        let (endpoint, headers) = (&self.endpoint, &head.headers);
         let Some(caller) = self.admission.admit(head, &in_flight).await? else {
-            return Ok(cors::preflight(headers));
+            return Ok(cors::preflight(&head.headers));
         };
-        match head.method {
-            Method::POST => endpoint.post(caller, head, body, in_flight).await,
+        let request = AdmittedRequest {
+            caller,
+            head,
+            in_flight,
+            is_forwarded: false,
+        };
+        self.endpoint.answer(request, body).await
+    }
+
+    /// Answers a request that another node has admitted.
+    pub(super) async fn answer_forwarded<B>(
+        &self,
+        request: AdmittedRequest<'_>,
+        body: Pin<&mut B>,
+    ) -> HttpResponse
+    where
+        B: Body<Data = Bytes> + Send,
+    {
+        let answer = self.endpoint.answer(request, body).await;
+        answer.unwrap_or_else(Rejection::answer)
+    }
+}
+
+impl Endpoint {
+    /// Answers an admitted request by its HTTP method.
+    async fn answer<B>(
+        &self,
+        request: AdmittedRequest<'_>,
+        body: Pin<&mut B>,
+    ) -> Result<HttpResponse, Rejection>
+    where
+        B: Body<Data = Bytes> + Send,
+    {
+        match request.head.method {
+            Method::POST => self.post(request, body).await,
             // V2-HTTP-7.
-            _ if McpHeaders::read(headers).is_modern() => Err(Rejection::Method(MODERN_METHODS)),
+            _ if McpHeaders::read(&request.head.headers).is_modern() => {
+                Err(Rejection::Method(MODERN_METHODS))
+            }
             // Boxed: most requests are POSTs, and their future stays small.
-            Method::GET => Box::pin(endpoint.get(caller, headers, in_flight)).await,
-            Method::DELETE => Box::pin(endpoint.delete(caller, headers)).await,
+            Method::GET => Box::pin(self.get(request)).await,
+            Method::DELETE => Box::pin(self.delete(request)).await,
             _ => Err(Rejection::Method(LEGACY_METHODS)),
         }
     }

@@ -1,0 +1,214 @@
+//! The records that name home nodes.
+//!
+//! A record names a node and its epoch. It is taken over only by compare-and-set, and only after
+//! its node has lost that lease or has left.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use outlast_engine::store::{Record, RecordKey, RecordSwap, StoreError};
+use outlast_engine::{NodeId, Owner};
+use outlast_wire::Timestamp;
+use parking_lot::RwLock;
+
+use super::{Nodes, RemoteNode, now};
+use crate::server::{HOME_KIND, home_of_session};
+
+/// Names what has a home.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(in crate::transport::http) struct HomeKey {
+    name: Arc<str>,
+    /// `None`: the record is deleted with the session.
+    ttl: Option<Duration>,
+}
+
+/// The home of a session, a connection or a browser.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::transport::http) enum Home {
+    /// This node.
+    Here,
+    /// Another node, which has a lease.
+    At(RemoteNode),
+}
+
+/// The content of a record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Holder {
+    pub(super) node: NodeId,
+    pub(super) epoch: u64,
+}
+
+/// The records that this node has read or written.
+#[derive(Default)]
+pub(super) struct HomeCache(RwLock<HashMap<HomeKey, CachedHome>>);
+
+#[derive(Clone, Copy)]
+struct CachedHome {
+    holder: Holder,
+    expires: Option<Timestamp>,
+}
+
+impl HomeKey {
+    /// A legacy session.
+    pub(in crate::transport::http) fn session(id: &str) -> Self {
+        Self {
+            name: home_of_session(id),
+            ttl: None,
+        }
+    }
+
+    /// The connection of `owner` to the server with this runner.
+    pub(in crate::transport::http) fn connection(runner: &str, owner: &Owner) -> Self {
+        Self {
+            name: format!("connection {runner} {}", owner.to_storage()).into(),
+            ttl: Some(TTL),
+        }
+    }
+
+    /// Another service next to the endpoints, such as the console of one browser.
+    pub(in crate::transport::http) fn page(name: &str) -> Self {
+        Self {
+            name: format!("page {name}").into(),
+            ttl: Some(TTL),
+        }
+    }
+
+    fn record_key(&self) -> RecordKey {
+        RecordKey::new(HOME_KIND, self.name.clone())
+    }
+}
+
+impl Nodes {
+    /// The home, if a node with a lease holds it.
+    pub(in crate::transport::http) async fn locate(
+        &self,
+        key: &HomeKey,
+    ) -> Result<Option<Home>, StoreError> {
+        let list = self.directory.current(self).await?;
+        let cached = self.homes.get(key);
+        if let Some(home) = cached.and_then(|holder| list.home(holder)) {
+            return Ok(Some(home));
+        }
+        let record = self.engine.store().record(&key.record_key(), now()).await?;
+        match record.as_ref().and_then(CachedHome::read) {
+            Some(stored) => self.checked(key, stored).await,
+            None => Ok(None),
+        }
+    }
+
+    /// The home. If no node with a lease holds it, it becomes this node.
+    pub(in crate::transport::http) async fn claim(
+        &self,
+        key: &HomeKey,
+    ) -> Result<Home, StoreError> {
+        if let Some(home) = self.locate(key).await? {
+            return Ok(home);
+        }
+        loop {
+            let store = self.engine.store();
+            let record = store.record(&key.record_key(), now()).await?;
+            if let Some(stored) = record.as_ref().and_then(CachedHome::read)
+                && let Some(home) = self.checked(key, stored).await?
+            {
+                return Ok(home);
+            }
+            let list = self.directory.current(self).await?;
+            let Some(own) = list.own() else {
+                // The node joins in a moment.
+                return Err(StoreError::Starting);
+            };
+            let expires = key.ttl.map(|ttl| now().plus(ttl.as_millis() as u64));
+            let swap = RecordSwap {
+                expected: record.map(|record| record.bytes),
+                record: Record {
+                    key: key.record_key(),
+                    owner: None,
+                    expires,
+                    bytes: own.encode().into(),
+                },
+            };
+            if store.swap_record(swap, now()).await? {
+                let home = CachedHome {
+                    holder: own,
+                    expires,
+                };
+                self.homes.insert(key, home);
+                return Ok(Home::Here);
+            }
+        }
+    }
+
+    /// Forgets what is cached, because the node that it names refused a request.
+    pub(in crate::transport::http) fn forget(&self, key: &HomeKey) {
+        self.homes.0.write().remove(key);
+    }
+
+    /// The home that a record names. A holder that is not in the list may have joined since the
+    /// list was read.
+    async fn checked(&self, key: &HomeKey, stored: CachedHome) -> Result<Option<Home>, StoreError> {
+        let holder = stored.holder;
+        let mut home = self.directory.current(self).await?.home(holder);
+        if home.is_none() {
+            home = self.directory.read(self).await?.home(holder);
+        }
+        if home.is_some() {
+            self.homes.insert(key, stored);
+        }
+        Ok(home)
+    }
+}
+
+impl HomeCache {
+    pub(super) fn clear(&self) {
+        self.0.write().clear();
+    }
+
+    fn get(&self, key: &HomeKey) -> Option<Holder> {
+        let cached = self.0.read().get(key).copied()?;
+        let is_valid = cached.expires.is_none_or(|expires| now() < expires);
+        is_valid.then_some(cached.holder)
+    }
+
+    fn insert(&self, key: &HomeKey, home: CachedHome) {
+        let mut cached = self.0.write();
+        if cached.len() >= MAX_CACHED {
+            cached.clear();
+        }
+        cached.insert(key.clone(), home);
+    }
+}
+
+impl CachedHome {
+    fn read(record: &Record) -> Option<Self> {
+        Some(Self {
+            holder: Holder::decode(&record.bytes)?,
+            expires: record.expires,
+        })
+    }
+}
+
+impl Holder {
+    fn encode(self) -> [u8; 16] {
+        let mut bytes = [0; 16];
+        bytes[..8].copy_from_slice(&self.node.0.to_be_bytes());
+        bytes[8..].copy_from_slice(&self.epoch.to_be_bytes());
+        bytes
+    }
+
+    fn decode(bytes: &[u8]) -> Option<Self> {
+        let bytes: [u8; 16] = bytes.try_into().ok()?;
+        let (node, epoch) = bytes.split_at(8);
+        let number = |part: &[u8]| u64::from_be_bytes(part.try_into().expect("eight bytes"));
+        Some(Self {
+            node: NodeId(number(node)),
+            epoch: number(epoch),
+        })
+    }
+}
+
+/// How long a record of a connection or a page is kept. Then any node can take it over.
+const TTL: Duration = Duration::from_secs(7 * 24 * 3_600);
+
+/// The maximum of cached records. A full cache is emptied.
+const MAX_CACHED: usize = 65_536;
