@@ -6,6 +6,7 @@ use std::task::{Context, Poll};
 
 use axum::body::{Body, Bytes, HttpBody};
 use axum::extract::Request;
+use axum::http::HeaderMap;
 use axum::response::Response;
 use axum::routing::{future::RouteFuture, get};
 use axum::{BoxError, Router, middleware};
@@ -90,6 +91,17 @@ impl Console {
             Some(code) => format!("{base}/?token={code}"),
             None => format!("{base}/"),
         }
+    }
+
+    /// A name for the browser that sends a request with these headers, if it is signed in. Requests
+    /// of one browser belong to one process, which has its connections to servers:
+    /// [`Fallback::with_home`](outlast::transport::http::Fallback::with_home).
+    pub fn browser(
+        &self,
+        headers: &HeaderMap,
+    ) -> impl Future<Output = Option<String>> + Send + use<> {
+        let (app, headers) = (self.0.clone(), headers.clone());
+        async move { app.access().browser(&headers).await }
     }
 
     /// Ends the connections of all viewers to servers, and the processes that they started.

@@ -31,7 +31,7 @@ pub(crate) use inspect::Inspect;
 pub(crate) use logs::{Format, Logs};
 pub(crate) use nodes::Nodes;
 pub(crate) use relay::{Background, Stdio};
-pub(crate) use serve::Serve;
+pub(crate) use serve::{Advertise, Serve};
 pub(crate) use store::{Backup, Copy, Store, StoreCommand};
 pub(crate) use tasks::{
     AnswerArgs, Delete, List, Prune, Rerun, TaskArgs, TaskSource, Tasks, TasksCommand, Watch,

@@ -44,6 +44,10 @@ pub(crate) struct Serve {
     /// The store: `sqlite:PATH`, `postgres://USER@HOST/DATABASE` or `memory:` [default: a file in your data directory].
     #[arg(long, value_name = "URL")]
     pub(crate) store: Option<StoreUrl>,
+    /// The host and port under which the other nodes of a PostgreSQL store reach this one [default:
+    /// the local address of the connection to the database, on a free port].
+    #[arg(long, value_name = "HOST:PORT", value_parser = advertised)]
+    pub(crate) advertise: Option<Advertise>,
     /// Accept every client that reaches the address. Tasks then belong to sessions.
     #[arg(long)]
     pub(crate) no_token: bool,
@@ -63,6 +67,26 @@ pub(crate) struct Serve {
     /// output.
     #[arg(last = true, value_name = "CMD")]
     pub(crate) command: Vec<OsString>,
+}
+
+/// Where other nodes reach this one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Advertise {
+    pub(crate) address: String,
+    pub(crate) port: u16,
+}
+
+fn advertised(text: &str) -> Result<Advertise, String> {
+    let wrong = || format!("`{text}` is not a host and a port, such as `10.0.0.5:8041`");
+    let (host, port) = text.rsplit_once(':').ok_or_else(wrong)?;
+    let is_bare_ipv6 = host.contains(':') && !(host.starts_with('[') && host.ends_with(']'));
+    match port.parse() {
+        Ok(port) if port != 0 && !host.is_empty() && !is_bare_ipv6 => Ok(Advertise {
+            address: text.to_owned(),
+            port,
+        }),
+        _ => Err(wrong()),
+    }
 }
 
 const SERVE_HELP: &str = "\

@@ -5,6 +5,7 @@ mod console;
 mod limits;
 mod metrics;
 mod metrics_page;
+mod nodes;
 mod operation;
 mod server_name;
 mod settings;
@@ -96,8 +97,13 @@ pub(crate) async fn run(args: Serve) -> Result<(), Failure> {
         .upstreams(gateway.upstreams().clone())
         .own_endpoints(move || known.get().cloned().unwrap_or_default())
         .build();
-    let page = Fallback::new(console.clone().into_service());
-    let http = limits.http.with_fallback(Some(page));
+    let of_browser = console.clone();
+    let page = Fallback::new(console.clone().into_service())
+        .with_home(move |headers| of_browser.browser(headers));
+    let http = limits
+        .http
+        .with_fallback(Some(page))
+        .with_nodes(nodes::listener(&url, args.advertise.as_ref())?);
     let running = listen(gateway, metrics, &args, &tokens, http).await;
     let running = match running {
         Ok(running) => running,

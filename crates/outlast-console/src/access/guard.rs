@@ -230,6 +230,13 @@ impl Access {
         SessionId::read(value)
     }
 
+    /// A name for a browser that is signed in. It reveals nothing about its cookie.
+    pub(crate) async fn browser(&self, headers: &HeaderMap) -> Option<String> {
+        let id = self.session_cookie(headers)?;
+        let known = self.viewer_of(&id).await.ok()?;
+        known.map(|_| id.public_name())
+    }
+
     async fn session_is_valid(&self, headers: &HeaderMap) -> Result<bool, ConsoleError> {
         match self.session_cookie(headers) {
             Some(id) => Ok(self.viewer_of(&id).await?.is_some()),

@@ -37,6 +37,11 @@ impl SessionId {
         hex(&self.derive("csrf"))
     }
 
+    /// A name for the session that may be shown and stored.
+    pub(super) fn public_name(&self) -> String {
+        hex(&self.derive("name"))
+    }
+
     fn record_key(&self) -> RecordKey {
         RecordKey::new(RECORD_KIND, hex(&self.derive("record")))
     }
