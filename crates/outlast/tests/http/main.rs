@@ -11,6 +11,7 @@ mod health;
 mod input_requests;
 mod misbehaving_clients;
 mod mounted;
+mod nodes;
 mod principals;
 mod rate_limits;
 mod redis_queue;
