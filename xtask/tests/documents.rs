@@ -123,10 +123,10 @@ fn every_quoted_requirement_is_explained() {
 #[test]
 fn every_file_of_the_walks_exists() {
     let architecture = read("docs/ARCHITECTURE.md");
-    let walks = architecture.split_once("## Two walks").unwrap().1;
+    let walks = architecture.split_once("## Three walks").unwrap().1;
     let walks = walks.split_once("\n## ").unwrap().0;
     let walks: Vec<_> = walks.split("\n### ").skip(1).collect();
-    assert_eq!(walks.len(), 2);
+    assert_eq!(walks.len(), 3);
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
     for walk in walks {
         let steps = walk.lines().filter(|line| line.starts_with("| "));
@@ -146,7 +146,7 @@ fn every_file_of_the_walks_exists() {
             );
         }
         // A reader opens at most eight files and sees the walk on one screen.
-        assert_eq!(files.len(), 8, "{files:?}");
+        assert!((5..=8).contains(&files.len()), "{files:?}");
         assert!(walk.lines().count() <= 30, "{}", walk.lines().count());
     }
 }

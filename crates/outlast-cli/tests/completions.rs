@@ -1,5 +1,8 @@
 //! `outlast completions bash` in a real shell, and what `outlast` prints about itself.
 
+#[path = "launcher/outlast.rs"]
+mod launcher;
+
 use std::path::Path;
 use std::process::{Command, Output};
 
@@ -7,11 +10,7 @@ use outlast_testkit::RunCommand;
 use serde_json::Value;
 use tempfile::TempDir;
 
-fn outlast(home: &Path) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_outlast"));
-    command.env("XDG_DATA_HOME", home).current_dir(home);
-    command
-}
+use launcher::outlast;
 
 fn text(output: &Output) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()

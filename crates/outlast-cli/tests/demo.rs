@@ -1,10 +1,15 @@
 //! `outlast demo` for a user: run, killed, run again.
 
+#[path = "launcher/outlast.rs"]
+mod launcher;
+
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
 use outlast_testkit::{OutputLines, RunCommand};
 use serde_json::Value;
+
+use launcher::outlast;
 
 #[test]
 fn a_demo_that_is_killed_loses_no_finished_result() {
@@ -20,7 +25,7 @@ fn a_demo_that_is_killed_loses_no_finished_result() {
     );
 
     // Steps of a minute: when the input request is answered, all other calls are still running.
-    let mut child = outlast(&["demo", "--step-ms", "60000"], &store)
+    let mut child = with_store(&["demo", "--step-ms", "60000"], &store)
         .stderr(Stdio::piped())
         .spawn()
         .expect("the demo starts");
@@ -165,11 +170,12 @@ fn listed(store: &Path) -> Vec<Value> {
 }
 
 fn run(args: &[&str], store: &Path) -> Output {
-    outlast(args, store).run()
+    with_store(args, store).run()
 }
 
-fn outlast(args: &[&str], store: &Path) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_outlast"));
+/// `outlast` with `args` on this store.
+fn with_store(args: &[&str], store: &Path) -> Command {
+    let mut command = outlast(store.parent().expect("a folder"));
     command.args(args).arg("--store").arg(store);
     command
 }

@@ -1,56 +1,46 @@
 //! `outlast demo --http` for an MCP client.
 
-use std::io::{Read, Write};
-use std::net::TcpStream;
-use std::process::{Command, Stdio};
-use std::time::Duration;
+#[path = "launcher/outlast.rs"]
+mod launcher;
 
+use std::process::Stdio;
+
+use outlast_testkit::mcp::HttpConnection;
 use outlast_testkit::{OutputLines, ServerProcess, until};
 use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use launcher::outlast;
 
 /// The demo, until it is dropped.
 struct Demo {
     process: ServerProcess,
     session: Option<String>,
+    _home: TempDir,
 }
 
 impl Demo {
     fn start(store: &str) -> Self {
-        let mut demo = Command::new(env!("CARGO_BIN_EXE_outlast"));
+        let home = TempDir::new().expect("a folder");
+        let mut demo = outlast(home.path());
         demo.args(["demo", "--http", "127.0.0.1:0", "--store", store])
             .stderr(Stdio::piped());
         Self {
             process: ServerProcess::start(&mut demo, 1),
             session: None,
+            _home: home,
         }
     }
 
     /// Sends a message and returns the response, which is JSON or empty.
     fn post(&mut self, message: &Value) -> Value {
-        let body = message.to_string();
-        let session = match &self.session {
-            Some(name) => format!("mcp-session-id: {name}\r\n"),
-            None => String::new(),
-        };
-        let request = format!(
-            "POST /mcp HTTP/1.1\r\nhost: {}\r\ncontent-type: application/json\r\nconnection: close\r\n\
-             accept: application/json, text/event-stream\r\ncontent-length: {}\r\n{session}\r\n{body}",
-            self.process.authority(),
-            body.len()
-        );
-        let mut stream = TcpStream::connect(self.process.address()).expect("the demo listens");
-        stream
-            .set_read_timeout(Some(RESPONSE_TIMEOUT))
-            .expect("a limit");
-        stream.write_all(request.as_bytes()).expect("it is read");
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).expect("it is answered");
-        let (head, body) = answer.split_once("\r\n\r\n").expect("a head");
-        let named = head
-            .lines()
-            .find_map(|line| line.strip_prefix("mcp-session-id: "));
-        self.session = named.map(str::to_owned).or(self.session.take());
-        serde_json::from_str(body).unwrap_or_default()
+        let session = self.session.clone().unwrap_or_default();
+        let headers = [("mcp-session-id", session.as_str())];
+        let mut connection = HttpConnection::open(self.process.authority());
+        let response = connection.post("/mcp", "2025-11-25", message, &headers);
+        let named = response.header("mcp-session-id").map(str::to_owned);
+        self.session = named.or(self.session.take());
+        serde_json::from_str(&response.body).unwrap_or_default()
     }
 
     fn call(&mut self, method: &str, params: Value) -> Value {
@@ -95,16 +85,15 @@ fn the_demo_serves_the_samples_and_prints_how_to_connect() {
 
 #[test]
 fn an_address_that_other_machines_reach_is_reported() {
-    let home = tempfile::TempDir::new().expect("a folder");
+    let home = TempDir::new().expect("a folder");
     for command in [
         &["demo", "--store", "memory:"][..],
         &["serve", "--store", "memory:", "--no-probe"],
     ] {
-        let mut server = Command::new(env!("CARGO_BIN_EXE_outlast"));
+        let mut server = outlast(home.path());
         server
             .args(command)
             .args(["--http", "0.0.0.0:0"])
-            .env("XDG_DATA_HOME", home.path())
             .stderr(Stdio::piped());
         if command[0] == "serve" {
             server.args(["--", "cat"]);
@@ -115,6 +104,3 @@ fn an_address_that_other_machines_reach_is_reported() {
         assert!(server.url().contains("127.0.0.1"), "{}", server.url());
     }
 }
-
-/// How long a response may take.
-const RESPONSE_TIMEOUT: Duration = Duration::from_secs(60);

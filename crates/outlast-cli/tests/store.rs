@@ -1,11 +1,16 @@
 //! `outlast store backup` while another process uses the store.
 
+#[path = "launcher/outlast.rs"]
+mod launcher;
+
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Command, Output};
 
-use outlast_testkit::{OutputLines, RunCommand};
+use outlast_testkit::{RunCommand, RunningCommand};
 use serde_json::Value;
+
+use launcher::outlast;
 
 #[test]
 fn a_store_in_use_is_copied_and_force_is_needed_to_replace() {
@@ -17,7 +22,7 @@ fn a_store_in_use_is_copied_and_force_is_needed_to_replace() {
     let missing = backup(&store, &copy, &[]);
     assert_eq!(missing.status.code(), Some(5), "{missing:?}");
 
-    let demo = Demo::start(&store);
+    let demo = start_demo(&store);
     let before = listed(&store);
     assert_eq!(before.len(), 4, "{before:?}");
     let done = backup(&store, &copy, &[]);
@@ -39,42 +44,27 @@ fn a_store_in_use_is_copied_and_force_is_needed_to_replace() {
     drop(demo);
 
     // The copy is a store: a server starts on it and continues the running tasks.
-    let again = outlast(&["demo", "--step-ms", "5"], &copy).run();
+    let again = with_store(&["demo", "--step-ms", "5"], &copy).run();
     assert!(again.status.success(), "{again:?}");
     let is_open = |task: &Value| task["status"] == "working";
     assert!(!listed(&copy).iter().any(is_open));
 }
 
-/// A demo with running tasks, killed when dropped.
-struct Demo(Child);
-
-impl Demo {
-    fn start(store: &Path) -> Self {
-        let mut child = outlast(&["demo", "--step-ms", "60000"], store)
-            .stderr(Stdio::piped())
-            .spawn()
-            .expect("the demo starts");
-        let mut lines = OutputLines::read(child.stderr.take().expect("a pipe"));
-        let answered = |line: &str| line.starts_with("confirm") && line.contains("Completed");
-        lines.find("the answer to the question", answered);
-        Self(child)
-    }
-}
-
-impl Drop for Demo {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
+/// Starts a demo whose tasks take long, and waits until its input request has a response.
+fn start_demo(store: &Path) -> RunningCommand {
+    let mut demo = RunningCommand::start(&mut with_store(&["demo", "--step-ms", "60000"], store));
+    let answered = |line: &str| line.starts_with("confirm") && line.contains("Completed");
+    demo.find("the answer to the question", answered);
+    demo
 }
 
 fn backup(store: &Path, copy: &Path, more: &[&str]) -> Output {
-    let mut command = outlast(&["store", "backup"], store);
+    let mut command = with_store(&["store", "backup"], store);
     command.arg(copy).args(more).run()
 }
 
 fn listed(store: &Path) -> Vec<Value> {
-    let list = outlast(&["tasks", "list", "--json"], store).run();
+    let list = with_store(&["tasks", "list", "--json"], store).run();
     let list = serde_json::from_slice::<Value>(&list.stdout);
     let list = list.expect("JSON");
     list.as_array().expect("an array").clone()
@@ -85,8 +75,9 @@ fn ids(tasks: &[Value]) -> Vec<&str> {
     ids.map(|id| id.expect("an id")).collect()
 }
 
-fn outlast(args: &[&str], store: &Path) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_outlast"));
+/// `outlast` with `args` on this store.
+fn with_store(args: &[&str], store: &Path) -> Command {
+    let mut command = outlast(store.parent().expect("a folder"));
     command.args(args).arg("--store").arg(store);
     command
 }

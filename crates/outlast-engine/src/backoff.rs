@@ -37,6 +37,20 @@ impl Backoff {
         self.shortened_by(share).max(stated.unwrap_or_default())
     }
 
+    /// The delay after `attempts` attempts, for a caller that stores only their number. After the
+    /// first it is the first delay.
+    pub fn after(mut self, attempts: u32) -> Duration {
+        self.skip_to(attempts);
+        self.delay()
+    }
+
+    /// The next delay becomes that after `attempts` attempts.
+    fn skip_to(&mut self, attempts: u32) {
+        let doublings = 2_u32.saturating_pow(attempts.saturating_sub(1));
+        let longest = self.longest.max(self.first);
+        self.next = self.first.saturating_mul(doublings).min(longest);
+    }
+
     /// Starts again with the first delay.
     pub fn reset(&mut self) {
         self.next = self.first;
@@ -87,6 +101,28 @@ mod tests {
         let stated = Duration::from_secs(60);
         assert_eq!(backoff.delay_of_at_least(Some(stated)), stated);
         assert!(backoff.delay_of_at_least(Some(Duration::ZERO)) >= FIRST);
+    }
+
+    #[test]
+    fn the_delay_after_a_number_of_attempts_is_that_of_the_last() {
+        for (attempts, delay) in [
+            (0, 100),
+            (1, 100),
+            (2, 200),
+            (3, 400),
+            (4, 500),
+            (u32::MAX, 500),
+        ] {
+            let mut backoff = Backoff::new(FIRST, LONGEST);
+            backoff.skip_to(attempts);
+            assert_eq!(backoff.shortened_by(0).as_millis(), delay, "{attempts}");
+            let delay = Duration::from_millis(delay as u64);
+            let drawn = Backoff::new(FIRST, LONGEST).after(attempts);
+            assert!(
+                (delay / 2..=delay).contains(&drawn),
+                "{attempts}: {drawn:?}"
+            );
+        }
     }
 
     #[test]

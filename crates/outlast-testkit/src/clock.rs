@@ -1,10 +1,11 @@
 //! A clock that a test sets. It advances with tokio's time, and is paused while that is paused.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use outlast_engine::Clock;
 use outlast_wire::Timestamp;
+use parking_lot::{Mutex, MutexGuard};
 use tokio::time::Instant;
 
 /// A clock whose time is what it was set to, plus the time of tokio since then.
@@ -48,7 +49,7 @@ impl SimClock {
 
     fn setting(&self) -> MutexGuard<'_, Setting> {
         // A panic cannot leave a single assignment half done.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

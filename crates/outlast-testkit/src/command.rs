@@ -133,6 +133,15 @@ impl RunningCommand {
         self.stderr.until(text);
     }
 
+    /// Waits for a line of its standard error that is `wanted`.
+    ///
+    /// # Panics
+    ///
+    /// As [`OutputLines::find`].
+    pub fn find(&mut self, what: &str, wanted: impl Fn(&str) -> bool) {
+        self.stderr.find(what, wanted);
+    }
+
     /// Sends SIGINT, like Ctrl-C.
     pub fn interrupt(&self) {
         kill_process(Pid::from_child(&self.child), Signal::INT).expect("it runs");

@@ -1,7 +1,7 @@
 //! A store that fails on demand: before or after the commit, with a delay, without a reply, by
 //! dropping events, or with a chosen health.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -10,6 +10,7 @@ use outlast_engine::store::{
 };
 use outlast_engine::{Committed, NodeId, Scope, Store, StoreError, Task, TaskId, forward_store};
 use outlast_wire::Raw;
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::{mpsc, watch};
 
 /// Forwards each operation to another store, except for the faults that the test plans.
@@ -188,7 +189,7 @@ impl Faults {
 
     fn plan(&self) -> MutexGuard<'_, Plan> {
         // The fields are independent, so a panic leaves no invalid combination.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

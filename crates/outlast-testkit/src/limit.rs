@@ -3,10 +3,11 @@
 //! It is real time. So it also limits tests whose tokio clock is paused, and does not advance that
 //! clock.
 
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::OnceLock;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
 /// Waits for `work`, for two minutes at most.
@@ -60,7 +61,7 @@ fn register() -> oneshot::Receiver<()> {
         thread::spawn(watch);
         Mutex::default()
     });
-    let mut all = waits.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut all = waits.lock();
     all.push((Instant::now() + LIMIT, over));
     wait
 }
@@ -69,7 +70,7 @@ fn watch() {
     loop {
         thread::sleep(Duration::from_secs(1));
         let waits = WAITS.wait();
-        let mut all = waits.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = waits.lock();
         let now = Instant::now();
         all.retain(|(_, over)| !over.is_closed());
         for (_, over) in all.extract_if(.., |(until, _)| *until <= now) {

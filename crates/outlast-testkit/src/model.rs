@@ -3,7 +3,7 @@
 //! It shares no code with the indexes of real stores, so that a comparison finds errors in those.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use outlast_engine::engine::Progress;
@@ -14,6 +14,7 @@ use outlast_engine::store::{
 };
 use outlast_engine::{Committed, NodeId, Owner, Revision, Scope, Store, StoreError, Task, TaskId};
 use outlast_wire::{Raw, Timestamp};
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::{mpsc, watch};
 
 /// A store to compare others with.
@@ -62,7 +63,7 @@ impl ModelStore {
         if *self.health.borrow() == Health::Closed {
             return Err(StoreError::Unavailable(Reason::new("it was closed")));
         }
-        Ok(self.world.lock().unwrap_or_else(PoisonError::into_inner))
+        Ok(self.world.lock())
     }
 }
 

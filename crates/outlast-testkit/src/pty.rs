@@ -6,9 +6,10 @@ use std::io::{Read, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::thread::JoinHandle;
 
+use parking_lot::Mutex;
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Winsize, tcsetwinsize};
 
@@ -69,7 +70,7 @@ impl Pty {
         let reader = std::thread::spawn(move || {
             let mut buffer = [0; 4096];
             while let Ok(read @ 1..) = ours.read(&mut buffer) {
-                let mut all = all.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut all = all.lock();
                 all.extend_from_slice(&buffer[..read]);
             }
         });
@@ -98,7 +99,7 @@ impl Pty {
 impl TerminalProcess {
     /// What the terminal has received until now.
     pub fn seen(&self) -> String {
-        let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let seen = self.seen.lock();
         String::from_utf8_lossy(&seen).into_owned()
     }
 

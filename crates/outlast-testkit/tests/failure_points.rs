@@ -16,7 +16,7 @@ use outlast_engine::{
 };
 use outlast_store::sqlite::{DiskFailure, FailPoint, FailPoints};
 use outlast_store::{Sqlite, SqliteOptions};
-use outlast_testkit::{Faults, FaultyStore, WriteFault};
+use outlast_testkit::{Faults, FaultyStore, WriteFault, eventually, wait_for};
 use outlast_wire::Raw;
 use tokio::sync::Semaphore;
 use tokio::time::{sleep, timeout};
@@ -108,13 +108,14 @@ async fn cancel_survives(point: Point) {
     let id = harness.create("gated").await;
     let waiter = harness.waiter(id);
     harness.arm();
-    while let Err(error) = harness.engine.cancel_now(&ada(), id).await {
-        if !error.is_transient() {
-            // It took effect although the caller got the error "unavailable".
-            break;
+    eventually("the task is cancelled", async || {
+        match harness.engine.cancel_now(&ada(), id).await {
+            Ok(_) => true,
+            // A permanent error: it took effect although the caller got the error "unavailable".
+            Err(error) => !error.is_transient(),
         }
-        sleep(Duration::from_millis(5)).await;
-    }
+    })
+    .await;
     let settled = waiter.await.expect("it is answered");
     assert_eq!(settled.summary.ending, Ending::Cancelled);
     harness.nothing_is_open().await;
@@ -129,14 +130,16 @@ async fn answer_survives(point: Point) {
     let waiter = harness.waiter(id);
     harness.arm();
     let answers: BTreeMap<_, _> = [(key, InputResponse::Result(raw("2")))].into();
-    while let Err(error) = harness
-        .engine
-        .provide_input(&ada(), id, answers.clone())
-        .await
-    {
-        assert!(error.is_transient(), "{error}");
-        sleep(Duration::from_millis(5)).await;
-    }
+    eventually("the answer is stored", async || {
+        let provided = harness
+            .engine
+            .provide_input(&ada(), id, answers.clone())
+            .await;
+        provided
+            .inspect_err(|error| assert!(error.is_transient(), "{error}"))
+            .is_ok()
+    })
+    .await;
     assert_eq!(waiter.await.expect("it is answered").body, Some(raw("2")));
     harness.nothing_is_open().await;
     harness.holds_after_a_restart(&[id]).await;
@@ -310,15 +313,14 @@ impl Harness {
 
     /// The key of the open input request of a task.
     async fn open_key(&self, id: TaskId) -> InputKey {
-        loop {
-            if let Ok(Snapshot::Open(task)) = self.engine.get(&ada(), id).await
-                && let Some(open) = task.outstanding()
-                && let Some((key, _)) = open.iter().next()
-            {
-                return key.clone();
-            }
-            sleep(Duration::from_millis(2)).await;
-        }
+        wait_for("an input request", async || {
+            let Ok(Snapshot::Open(task)) = self.engine.get(&ada(), id).await else {
+                return None;
+            };
+            let (key, _) = task.outstanding()?.iter().next()?;
+            Some(key.clone())
+        })
+        .await
     }
 
     /// P4, and no leak: soon nothing runs, nothing waits, no task is open.

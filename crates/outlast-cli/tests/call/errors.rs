@@ -5,7 +5,7 @@ use std::net::TcpListener;
 use outlast_testkit::{CommandOutput, RunCommand, RunningCommand, example};
 use tempfile::TempDir;
 
-use crate::harness::outlast;
+use crate::launcher::outlast;
 
 /// Runs `outlast` with `words` and its own home directory.
 fn run(words: &[&str]) -> CommandOutput {

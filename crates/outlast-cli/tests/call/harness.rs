@@ -8,6 +8,8 @@ use std::time::Duration;
 use outlast_testkit::{CommandOutput, RunningCommand, ServerProcess, output_of};
 use tempfile::TempDir;
 
+use crate::launcher::outlast;
+
 /// The demo as a server, with its own home directory for its callers.
 pub(crate) struct Server {
     process: ServerProcess,
@@ -108,13 +110,4 @@ fn serve(home: &Path, address: &str, store: &str, step: Duration) -> ServerProce
         .args(["--step-ms", &step])
         .stderr(Stdio::null());
     ServerProcess::start(&mut demo, 1)
-}
-
-pub(crate) fn outlast(home: &Path) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_outlast"));
-    command
-        .env("XDG_DATA_HOME", home)
-        .env_remove("OUTLAST_TOKEN")
-        .current_dir(home);
-    command
 }

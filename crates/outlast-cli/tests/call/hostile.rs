@@ -3,7 +3,7 @@
 use outlast_testkit::{Pty, ServerProcess, example, until};
 use tempfile::TempDir;
 
-use crate::harness::outlast;
+use crate::launcher::outlast;
 
 /// The example `hostile`, until it is dropped.
 struct Hostile {

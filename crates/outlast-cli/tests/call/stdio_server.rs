@@ -6,7 +6,7 @@ use std::process::Stdio;
 use outlast_testkit::{CommandOutput, RunCommand, example, output_of};
 use tempfile::TempDir;
 
-use crate::harness::outlast;
+use crate::launcher::outlast;
 
 /// The program of the server and its store in `home`.
 fn survey(home: &TempDir) -> [String; 2] {

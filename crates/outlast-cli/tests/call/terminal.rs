@@ -2,7 +2,8 @@
 
 use outlast_testkit::{Pty, example};
 
-use crate::harness::{Server, outlast};
+use crate::harness::Server;
+use crate::launcher::outlast;
 
 /// The output of a call on a terminal with this number of columns.
 fn shown(columns: u16, variables: &[(&str, &str)], call: &[&str]) -> String {

@@ -14,6 +14,8 @@ mod client;
 #[expect(dead_code, reason = "the tests of `serve` use more of it")]
 mod gateway;
 mod harness;
+#[path = "../launcher/outlast.rs"]
+mod launcher;
 mod run;
 #[path = "../../../outlast/tests/gateway/scenario.rs"]
 mod scenario;

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use crate::cell::{Cell, Recovery, Server};
 use crate::client::{Continuation, end_of, end_of_call, found, status, task_in, until};
+use crate::gateway::ATTACHED;
 use crate::harness::Harness;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -98,9 +99,8 @@ impl Case {
             }
             State::Asked if kind == Kind::PlainLegacy => {
                 caller.wait_for_notification("elicitation/create").await;
-                // Also longer than its grace period.
-                tokio::time::sleep(Duration::from_millis(1_000)).await;
-                self.until_attached().await;
+                harness.until_stored("state = 'awaiting_input'").await;
+                self.until_attached(harness).await;
                 return Continuation::Nothing;
             }
             _ => {}
@@ -126,15 +126,17 @@ impl Case {
             State::Working | State::Unstored => {}
         }
         harness.until_runs(1).await;
-        self.until_attached().await;
+        if self.state != State::Finished {
+            self.until_attached(harness).await;
+        }
         Continuation::Task(task)
     }
 
     /// Waits until the gateway has stored the handle of the server's task, which the server creates
     /// after its own grace period.
-    async fn until_attached(self) {
+    async fn until_attached(self, harness: &Harness) {
         if self.cell.recovery(self.may_repeat) == Recovery::Resumed {
-            tokio::time::sleep(Duration::from_millis(2_500)).await;
+            harness.until_stored(ATTACHED).await;
         }
     }
 

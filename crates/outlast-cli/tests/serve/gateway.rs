@@ -1,12 +1,15 @@
 //! A gateway as a process that can be killed, with its own home directory.
 
 use std::fs::File;
-use std::io::{Read, Write};
-use std::net::TcpStream;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Output, Stdio};
 
+use outlast_testkit::mcp::{HttpConnection, HttpResponse};
 use outlast_testkit::{RunCommand, ServerProcess, example};
+
+use rusqlite::{Connection, OpenFlags};
+
+pub(crate) use crate::launcher::outlast;
 
 /// A gateway until it is dropped.
 pub(crate) struct Gateway {
@@ -76,21 +79,29 @@ impl Gateway {
         out.trim().to_owned()
     }
 
-    /// Sends a GET request and returns the head and the body.
-    pub(crate) fn get(&self, path: &str) -> (String, String) {
-        let authority = self.authority();
-        let mut stream = TcpStream::connect(authority).expect("it listens");
-        let request =
-            format!("GET {path} HTTP/1.1\r\nhost: {authority}\r\nconnection: close\r\n\r\n");
-        stream.write_all(request.as_bytes()).expect("it is read");
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).expect("it is answered");
-        let (head, body) = answer.split_once("\r\n\r\n").expect("a head");
-        (head.to_owned(), body.to_owned())
+    /// Sends a GET request without a token.
+    pub(crate) fn get(&self, path: &str) -> HttpResponse {
+        self.connect().get(path)
+    }
+
+    /// Opens a connection for requests.
+    pub(crate) fn connect(&self) -> HttpConnection {
+        HttpConnection::open(self.authority())
     }
 
     pub(crate) fn authority(&self) -> &str {
         self.process.authority()
+    }
+
+    /// The ids of its stored tasks that match a condition in SQL.
+    pub(crate) fn stored_tasks(&self, condition: &str) -> Vec<String> {
+        let file = self.home.join("outlast/tasks.db");
+        let store = Connection::open_with_flags(file, OpenFlags::SQLITE_OPEN_READ_ONLY);
+        let store = store.expect("a store");
+        let select = format!("SELECT id FROM tasks WHERE {condition}");
+        let mut select = store.prepare(&select).expect("a query");
+        let ids = select.query_map([], |row| row.get(0)).expect("rows");
+        ids.collect::<Result<_, _>>().expect("ids")
     }
 
     /// Kills the gateway like `kill -9`, and returns its address.
@@ -99,12 +110,6 @@ impl Gateway {
         self.process.kill();
         authority
     }
-}
-
-pub(crate) fn outlast(home: &Path) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_outlast"));
-    command.env("XDG_DATA_HOME", home).current_dir(home);
-    command
 }
 
 pub(crate) fn text(bytes: &[u8]) -> String {
@@ -117,5 +122,8 @@ fn log(home: &Path) -> File {
     let file = options.create(true).append(true).open(home.join(LOG));
     file.expect("a file")
 }
+
+/// A task of the gateway whose server has created its own task.
+pub(crate) const ATTACHED: &str = "handle IS NOT NULL";
 
 const LOG: &str = "stderr";

@@ -1,9 +1,8 @@
 //! What a gateway logs, and what it must never log.
 
-use std::io::{Read, Write};
-use std::net::TcpStream;
 use std::process::Stdio;
 
+use outlast_testkit::mcp::tasks_only;
 use outlast_testkit::{RunCommand, ServerProcess, example, until};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -69,38 +68,23 @@ fn visit(gateway: &Gateway, home: &std::path::Path) {
     assert!(!output.is_empty());
     call(0, &secret("wrong-token"), &["call", "echo", &say]);
     let session = secret("session");
-    let headers = [("mcp-session-id", session.as_str())];
-    post(gateway, "/mcp/child", &ada, &headers, "not json");
+    post(gateway, "/mcp/child", &ada, &session, "not json");
     let meta = json!({ "k": secret("meta") });
     let odd = json!({ "jsonrpc": "2.0", "id": 1, "method": "x", "params": { "_meta": meta } });
-    post(gateway, "/mcp/child", &ada, &headers, &odd.to_string());
+    post(gateway, "/mcp/child", &ada, &session, &odd.to_string());
 }
 
-/// Sends a raw request to the endpoint at `path`, with the given headers and some that only this
-/// test sends.
-fn post(
-    gateway: &Gateway,
-    path: &str,
-    token: &str,
-    headers: &[(&str, &str)],
-    body: &str,
-) -> String {
-    let authority = gateway.authority();
-    let mut stream = TcpStream::connect(authority).expect("it listens");
-    let own = headers.iter();
-    let own: String = own
-        .map(|(name, value)| format!("{name}: {value}\r\n"))
-        .collect();
-    let (odd, length) = (secret("own-header"), body.len());
-    let request = format!(
-        "POST {path} HTTP/1.1\r\nhost: {authority}\r\nauthorization: Bearer {token}\r\nx-own: {odd}\r\n{own}\
-         content-type: application/json\r\naccept: application/json, text/event-stream\r\n\
-         content-length: {length}\r\nconnection: close\r\n\r\n{body}"
-    );
-    stream.write_all(request.as_bytes()).expect("it is read");
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).expect("it is answered");
-    answer
+/// Sends a body to the endpoint at `path`, with a header that must not be logged.
+fn post(gateway: &Gateway, path: &str, token: &str, session: &str, body: &str) {
+    let token = format!("Bearer {token}");
+    let headers = [
+        ("authorization", token.as_str()),
+        ("x-own", &secret("own-header")),
+        ("mcp-session-id", session),
+        ("content-type", "application/json"),
+        ("accept", "application/json, text/event-stream"),
+    ];
+    gateway.connect().send("POST", path, &headers, body);
 }
 
 #[test]
@@ -172,7 +156,7 @@ fn requests_are_logged_only_with_the_audit_trail() {
             assert_eq!(task, "waited");
         }
         for body in ["not json", "{}", "[]"] {
-            post(&gateway, "/mcp", "no such token", &[], body);
+            post(&gateway, "/mcp", "no such token", "", body);
         }
         gateway.log().split_off(before)
     };
@@ -191,6 +175,46 @@ fn requests_are_logged_only_with_the_audit_trail() {
         let count = lines.filter(|line| line.contains(event)).count();
         assert!(count >= least, "{event}: {audited}");
     }
+}
+
+#[test]
+fn calls_with_their_own_connections_write_no_log_lines() {
+    let home = TempDir::new().expect("a folder");
+    let behind = json!({
+        "command": example("behind"),
+        "outlast": { "isolate": "call", "connections": 3, "task": "always" },
+    });
+    let config = json!({ "mcpServers": { "behind": behind } });
+    std::fs::write(home.path().join("mcp.json"), config.to_string()).expect("it is written");
+    let gateway = Gateway::start(home.path(), "127.0.0.1:0", &["--config", "mcp.json"], 1);
+    // It opens the connection that lists the tools.
+    assert_eq!(gateway.run_ok(&["call", "{}", "echo", "say=hi"]), "hi");
+    let before = gateway.log().len();
+    let logged = || gateway.log().split_off(before);
+    for _ in 0..3 {
+        assert_eq!(gateway.run_ok(&["call", "{}", "echo", "say=hi"]), "hi");
+    }
+    assert_eq!(logged(), "");
+    // Calls beyond the limit of connections fail, and few of them write a line.
+    let token = gateway.token();
+    let mut connection = gateway.connect();
+    let mut call = |ms: u32| {
+        let params = json!({ "name": "wait", "arguments": { "ms": ms } });
+        connection.call_tool("/mcp", &token, params, tasks_only());
+    };
+    for _ in 0..3 {
+        call(3_600_000);
+    }
+    for _ in 0..40 {
+        call(1);
+    }
+    let reached = "the limit of connections is reached";
+    until("a line about the limit", || logged().contains(reached));
+    let lines = logged()
+        .lines()
+        .filter(|line| line.contains(reached))
+        .count();
+    assert!(lines <= 20, "{lines} lines");
 }
 
 #[test]
@@ -219,30 +243,17 @@ fn log_lines_of_a_call_contain_the_trace_of_its_caller() {
     let words = ["--config", "mcp.json", "--log", AUDITED];
     let gateway = Gateway::start(home.path(), "127.0.0.1:0", &words, 1);
     let trace = "0af7651916cd43dd8448eb211c80319c";
-    let call = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {
+    let params = json!({
         "name": "wait",
         "arguments": { "ms": 1 },
         "_meta": {
-            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-            "io.modelcontextprotocol/clientInfo": { "name": "by-hand", "version": "1" },
-            "io.modelcontextprotocol/clientCapabilities": { "extensions": { "io.modelcontextprotocol/tasks": {} } },
             "traceparent": format!("00-{trace}-b7ad6b7169203331-01"),
             "baggage": format!("key={}", secret("baggage")),
         },
-    } });
-    let headers = [
-        ("mcp-protocol-version", "2026-07-28"),
-        ("mcp-method", "tools/call"),
-        ("mcp-name", "wait"),
-    ];
-    let answer = post(
-        &gateway,
-        "/mcp",
-        &gateway.token(),
-        &headers,
-        &call.to_string(),
-    );
-    assert!(answer.contains("taskId"), "{answer}");
+    });
+    let mut connection = gateway.connect();
+    let answer = connection.call_tool("/mcp", &gateway.token(), params, tasks_only());
+    assert!(answer.body.contains("taskId"), "{answer:?}");
     for step in ["created", "ended"] {
         until(step, || {
             let log = gateway.log();

@@ -3,6 +3,8 @@
 #[cfg(target_os = "linux")]
 mod descriptors;
 mod gateway;
+#[path = "../launcher/outlast.rs"]
+mod launcher;
 mod logs;
 mod nodes;
 mod receiver;
@@ -12,12 +14,11 @@ mod webhooks;
 
 use std::io::Write;
 use std::process::{Command, Stdio};
-use std::time::Duration;
 
 use outlast_testkit::{RunCommand, ServerProcess, example, output_of, until, wait_for_end};
 use tempfile::TempDir;
 
-use gateway::{Gateway, outlast, text};
+use gateway::{ATTACHED, Gateway, outlast, text};
 
 #[test]
 fn any_server_gets_tasks_and_a_token_is_required() {
@@ -212,20 +213,16 @@ fn health_and_metrics_are_served_next_to_the_endpoint() {
     let home = TempDir::new().expect("a folder");
     let gateway = Gateway::for_sample_server(home.path(), "127.0.0.1:0");
     gateway.run_ok(&["call", "{}", "wait", "ms=1", "--task", "--as", "v1"]);
-    let (head, body) = gateway.get("/healthz");
-    assert!(head.starts_with("HTTP/1.1 200") && body == "ok\n", "{head}");
-    let (head, body) = gateway.get("/readyz");
-    assert!(
-        head.starts_with("HTTP/1.1 200") && body == "ready\n",
-        "{body}"
-    );
-    let (head, body) = gateway.get("/metrics");
-    assert!(
-        head.contains("text/plain")
-            && body.contains("outlast_upstream_connections{server=\"behind\"}"),
-        "{body}"
-    );
+    for (path, body) in [("/healthz", "ok\n"), ("/readyz", "ready\n")] {
+        let response = gateway.get(path);
+        assert_eq!((response.status, &*response.body), (200, body));
+    }
+    let metrics = gateway.get("/metrics");
+    let media = metrics.header("content-type").expect("a media type");
+    assert!(media.starts_with("text/plain"), "{media}");
+    let body = metrics.body;
     for line in [
+        "outlast_upstream_connections{server=\"behind\"}",
         "mcp_tasks_created_total 1",
         "mcp_tasks_ended_total{how=\"result\"} 1",
         "mcp_tasks{status=\"ended\"} 1",
@@ -237,7 +234,7 @@ fn health_and_metrics_are_served_next_to_the_endpoint() {
     ] {
         assert!(body.contains(line), "{line} in {body}");
     }
-    assert!(gateway.get("/other").0.starts_with("HTTP/1.1 401"));
+    assert_eq!(gateway.get("/other").status, 401);
 }
 
 #[test]
@@ -252,12 +249,12 @@ fn a_stopping_gateway_finishes_its_calls_and_ends_its_servers() {
         .expect("it runs");
     assert!(expected.success());
     // Until the work has ended it reports that it stops, and it still runs.
-    until("it drains", || gateway.get("/readyz").0.contains(" 503 "));
+    until("it drains", || gateway.get("/readyz").status == 503);
     assert_eq!(
-        gateway.get("/readyz").1,
+        gateway.get("/readyz").body,
         "not ready: the server is shutting down\n"
     );
-    assert!(gateway.get("/healthz").0.starts_with("HTTP/1.1 200"));
+    assert_eq!(gateway.get("/healthz").status, 200);
     let got = gateway.run_ok(&["tasks", "get", "{}", &soon]);
     assert!(got.contains("working"), "{got}");
     let ended = wait_for_end(gateway.process.child());
@@ -296,8 +293,9 @@ fn a_task_at_a_url_continues_when_the_gateway_is_killed() {
             how,
         ];
         let task = gateway.run_ok(&begun);
-        // The demo has created its task, and the gateway has stored its handle.
-        std::thread::sleep(Duration::from_millis(1_500));
+        until("the demo has created its task", || {
+            gateway.stored_tasks(ATTACHED).contains(&task)
+        });
         let address = gateway.kill();
         let gateway = Gateway::start(home.path(), &address, &upstream, 1);
         let result = gateway.run_ok(&["tasks", "result", "{}", &task, "--as", how]);
@@ -323,7 +321,7 @@ fn tokens_are_added_and_revoked_while_the_gateway_runs() {
     };
     let url = gateway.urls()[0].clone();
     // The gateway reads the file soon.
-    eventually("the token is admitted", || call(&["tools", &url]).0);
+    until("the token is admitted", || call(&["tools", &url]).0);
     let (called, why) = call(&["call", &url, "echo", "say=hi"]);
     assert!(!called && why.contains("missing scope: call"), "{why}");
     let list = gateway.run_ok(&["token", "list"]);
@@ -332,19 +330,10 @@ fn tokens_are_added_and_revoked_while_the_gateway_runs() {
         ["reader", "read"]
     );
     gateway.run_ok(&["token", "revoke", "reader"]);
-    eventually("the token is refused", || !call(&["tools", &url]).0);
+    until("the token is refused", || !call(&["tools", &url]).0);
     assert_eq!(gateway.run_ok(&["call", "{}", "echo", "say=hi"]), "hi");
     let file = home.path().join("outlast/tasks.db.tokens.json");
     use std::os::unix::fs::PermissionsExt;
     let file = std::fs::metadata(file).expect("the file of the tokens");
     assert_eq!(file.permissions().mode() & 0o777, 0o600);
-}
-
-/// Waits until `is` returns true.
-fn eventually(what: &str, is: impl Fn() -> bool) {
-    let start = std::time::Instant::now();
-    while !is() {
-        assert!(start.elapsed().as_secs() < 60, "{what}: not within 60 s");
-        std::thread::sleep(Duration::from_millis(50));
-    }
 }

@@ -156,44 +156,14 @@ fn a_denied_tool_does_not_exist_for_its_caller() {
     assert_eq!(gateway.run_ok(&["call", "{}", "wait", "ms=1"]), "waited");
     let echo = as_bob(&gateway, &["call", "echo", "say=hi"]);
     assert!(echo.status.success(), "{}", error_text(&echo));
-    let url = &gateway.urls()[0];
     for (token, tool) in [("bobs-secret", "wait"), (gateway.token().as_str(), "crash")] {
         // Sent as it is: `outlast call` would refuse a tool that is not listed.
-        let answer = post(url, token, tool);
-        assert!(
-            answer.contains(&format!("unknown tool: {tool}")),
-            "{answer}"
-        );
+        let params = json!({ "name": tool, "arguments": { "ms": 1 } });
+        let mut connection = gateway.connect();
+        let answer = connection.call_tool("/mcp", token, params, json!({}));
+        let unknown = format!("unknown tool: {tool}");
+        assert!(answer.body.contains(&unknown), "{answer:?}");
     }
-}
-
-/// Sends a modern tool call and returns the answer.
-fn post(url: &str, token: &str, tool: &str) -> String {
-    use std::io::{Read, Write};
-    let (authority, path) = url
-        .strip_prefix("http://")
-        .and_then(|rest| rest.split_once('/'))
-        .expect("a URL");
-    let meta = json!({
-        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-        "io.modelcontextprotocol/clientInfo": { "name": "test", "version": "1" },
-        "io.modelcontextprotocol/clientCapabilities": {},
-    });
-    let params = json!({ "name": tool, "arguments": { "ms": 1 }, "_meta": meta });
-    let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params });
-    let body = body.to_string();
-    let length = body.len();
-    let request = format!(
-        "POST /{path} HTTP/1.1\r\nhost: {authority}\r\nconnection: close\r\nauthorization: Bearer {token}\r\n\
-         content-type: application/json\r\naccept: application/json, text/event-stream\r\n\
-         mcp-protocol-version: 2026-07-28\r\nmcp-method: tools/call\r\nmcp-name: {tool}\r\n\
-         content-length: {length}\r\n\r\n{body}"
-    );
-    let mut stream = std::net::TcpStream::connect(authority).expect("it listens");
-    stream.write_all(request.as_bytes()).expect("it is read");
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).expect("it is answered");
-    answer
 }
 
 #[test]

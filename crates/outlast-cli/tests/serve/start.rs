@@ -59,7 +59,7 @@ fn an_unreachable_server_is_reported_at_the_start_with_a_next_step() {
     assert!(!log.contains("cannot connect to the upstream"), "{log}");
     assert!(gateway.log().contains("no key"), "what it said last");
     assert!(!gateway.log().contains("fine cannot"));
-    let (_, metrics) = gateway.get("/metrics");
+    let metrics = gateway.get("/metrics").body;
     for line in [
         "outlast_upstream_failing{server=\"oauth\"} 1",
         "outlast_upstream_failing{server=\"fine\"} 0",

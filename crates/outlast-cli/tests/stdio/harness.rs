@@ -9,6 +9,8 @@ use outlast_testkit::{OutputLines, RunCommand, example, wait_for_end};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
+use crate::launcher;
+
 /// A host with a relay to the sample server.
 pub(crate) fn start_host(home: &Path) -> ProcessClient {
     let behind = example("behind");
@@ -65,14 +67,12 @@ pub(crate) fn leave(host: ProcessClient) {
     assert!(status.success(), "{status}");
 }
 
-/// The program with its own home directory.
+/// The program, which starts gateways that end soon and log the audit trail.
 pub(crate) fn outlast(home: &Path) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_outlast"));
+    let mut command = launcher::outlast(home);
     command
-        .env("XDG_DATA_HOME", home)
         .env("OUTLAST_BACKGROUND_IDLE_MS", "700")
-        .env("OUTLAST_LOG", "info,outlast::audit=info")
-        .current_dir(home);
+        .env("OUTLAST_LOG", "info,outlast::audit=info");
     command
 }
 

@@ -3,6 +3,8 @@
 mod commands;
 mod harness;
 mod killed;
+#[path = "../launcher/outlast.rs"]
+mod launcher;
 mod races;
 mod together;
 

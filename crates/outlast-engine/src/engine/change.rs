@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use outlast_wire::{Raw, Timestamp};
 
-use super::call_state::{CallStage, CallState};
+use super::call_state::{Application, CallState};
 use super::{EndedTask, EngineError, Event, Inner, audit};
 use crate::id::{Revision, Scope, TaskId};
 use crate::store::{Committed, Reason, Replace, Snapshot, Status, StoreError, TaskSummary};
@@ -106,29 +106,23 @@ impl Inner {
     pub(crate) async fn command(
         &self,
         call_state: &Arc<CallState>,
-        command: Command,
+        mut command: Command,
     ) -> Result<(), EngineError> {
         loop {
             let mut decided = std::pin::pin!(call_state.decided.notified());
             decided.as_mut().enable();
-            {
-                let mut fields = call_state.lock();
-                match &mut fields.stage {
-                    CallStage::Stored(_) => break,
-                    CallStage::Ended => return Err(Refused::CallEnded.into()),
-                    CallStage::Promoting(..) | CallStage::Storing => {}
-                    CallStage::Plain(task, _) => {
-                        let step = task.clone().apply(command, self.now())?;
-                        let Next::Stored(next, _) = step.next else {
-                            return Ok(());
-                        };
-                        *task = next.clone();
-                        drop(fields);
-                        self.perform_plain_effects(call_state, next, &step.effects);
-                        return Ok(());
-                    }
+            command = match call_state.apply(command, self.now())? {
+                Application::Plain(Some((next, effects))) => {
+                    self.perform_plain_effects(call_state, next, &effects);
+                    return Ok(());
                 }
-            }
+                Application::Plain(None) => return Ok(()),
+                Application::Undecided(command) => command,
+                Application::Stored(same) => {
+                    command = same;
+                    break;
+                }
+            };
             decided.await;
         }
         self.change(&Scope::AnyTask, call_state.id, command)

@@ -53,9 +53,7 @@ impl Engine {
 
     /// The last progress that the work of a task reported, if it runs in this process.
     pub fn progress(&self, id: TaskId) -> Option<Progress> {
-        let call_state = self.inner.calls.find(id)?;
-        let fields = call_state.lock();
-        fields.progress.clone()
+        self.inner.calls.find(id)?.progress()
     }
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use outlast_wire::log::Log;
 use tokio::sync::oneshot;
 
-use super::call_state::{CallStage, CallState};
+use super::call_state::CallState;
 use super::detached::{DetachedTask, millis};
 use super::run::RetryDelay;
 use super::{EngineError, Event, Inner, InputError, Phase, Progress};
@@ -65,32 +65,27 @@ impl CallContext {
 
     /// Whether a client may have a handle to the call, or is about to get one.
     pub fn is_task(&self) -> bool {
-        !matches!(self.call_state.lock().stage, CallStage::Plain(..))
+        !self.call_state.is_plain()
     }
 
     /// Sets the status text. Returns immediately. If texts follow each other quickly, only the last
     /// is stored.
     pub fn status(&self, message: &str) {
-        let message = self.cut(message);
-        self.queue_update(|fields| {
-            fields.last_status = Some(message.clone());
-            fields.pending_status = Some(message);
-        });
+        let is_new = self.call_state.set_status(self.cut(message));
+        self.queue_if(is_new);
     }
 
     /// Reports progress as a status text, for a caller that receives no progress notifications
     /// (BR-PG-2). A text of [`status`](Self::status) stays, followed by the numbers.
     pub fn progress_as_status(&self, progress: &Progress) {
-        self.queue_update(|fields| {
-            let text = progress.as_status(fields.last_status.as_deref());
-            fields.pending_status = Some(self.cut(&text));
-        });
+        let text = |last: Option<&str>| self.cut(&progress.as_status(last));
+        let is_new = self.call_state.extend_status(text);
+        self.queue_if(is_new);
     }
 
     /// Sets the status text of the task after its end, in place of the one of its outcome.
     pub fn end_message(&self, message: &str) {
-        let message = self.cut(message);
-        self.call_state.lock().end_message = Some(message);
+        self.call_state.set_end_message(self.cut(message));
     }
 
     fn cut(&self, message: &str) -> Arc<str> {
@@ -99,16 +94,8 @@ impl CallContext {
 
     /// Reports progress. It is not stored, and a value that does not grow is dropped (V1-PRG-3).
     pub fn progress(&self, progress: Progress) {
-        {
-            let mut fields = self.call_state.lock();
-            let grows = fields
-                .progress
-                .as_ref()
-                .is_none_or(|last| progress.done > last.done);
-            if !grows || matches!(fields.stage, CallStage::Ended) {
-                return;
-            }
-            fields.progress = Some(progress.clone());
+        if !self.call_state.advance(&progress) {
+            return;
         }
         self.inner.changes.progress(self.call_state.id, &progress);
         // A call that is not a task has no watchers elsewhere.
@@ -120,7 +107,7 @@ impl CallContext {
     /// Sends a log message to the watchers. It is not stored, and a slow watcher misses some
     /// messages. A message that is too large is replaced by a notice with its size.
     pub fn log(&self, log: Log) {
-        if matches!(self.call_state.lock().stage, CallStage::Ended) {
+        if self.call_state.has_ended() {
             return;
         }
         let log = self.inner.policy.sizes.admit_log(log);
@@ -306,7 +293,7 @@ impl CallContext {
     /// Whether the engine shuts down and leaves the work to its next start. Work that continues
     /// elsewhere must not be stopped. Never true for a call that is not a task.
     pub fn is_interrupted(&self) -> bool {
-        self.inner.phase() == Phase::Closed && self.call_state.lock().interrupted
+        self.inner.phase() == Phase::Closed && self.call_state.is_interrupted()
     }
 
     /// Resolves when the caller requests a cancellation.
@@ -345,17 +332,10 @@ impl CallContext {
         run_to_completion(async move { inner.command(&call_state, command).await }).await
     }
 
-    /// Records an update that the status writer stores soon, together with others.
-    fn queue_update(&self, note: impl FnOnce(&mut super::call_state::CallFields)) {
-        let queued = {
-            let mut fields = self.call_state.lock();
-            if matches!(fields.stage, CallStage::Ended) {
-                return;
-            }
-            note(&mut fields);
-            std::mem::replace(&mut fields.is_queued, true)
-        };
-        if !queued {
+    /// Queues the call in the status writer if its updates are new. The writer stores them soon,
+    /// together with others.
+    fn queue_if(&self, has_new_updates: bool) {
+        if has_new_updates {
             self.inner.status_queue.push(self.call_state.id);
         }
     }
@@ -365,7 +345,8 @@ impl UnconfirmedResponse {
     /// Confirms the response without waiting. The confirmation is stored with the next update.
     pub fn confirm_soon(self) -> InputResponse {
         let Self { key, response, cx } = self;
-        cx.queue_update(|fields| fields.pending_confirmations.push(key));
+        let is_new = cx.call_state.confirm_soon(key);
+        cx.queue_if(is_new);
         response
     }
 
@@ -419,7 +400,7 @@ impl OpenInputRequest {
 impl Drop for OpenInputRequest {
     fn drop(&mut self) {
         self.cx.call_state.forget_response(&self.key);
-        let over = matches!(self.cx.call_state.lock().stage, CallStage::Ended);
+        let over = self.cx.call_state.has_ended();
         if self.withdraw_on_drop && !over && can_spawn() {
             let (cx, key) = (self.cx.clone(), self.key.clone());
             spawn(async move { cx.withdraw_with_retries(key).await });

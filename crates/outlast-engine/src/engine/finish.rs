@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use super::call_state::{CallStage, CallState};
+use super::call_state::{CallEnd, CallState};
 use super::change::ChangeError;
 use super::run::RetryDelay;
 use super::{Inner, Phase};
@@ -18,31 +18,22 @@ impl Inner {
     pub(super) async fn finish(&self, call_state: &Arc<CallState>, outcome: Outcome) {
         let ending = outcome.ending();
         let outcome = self.policy.sizes.admit(outcome);
-        let (known, status, message) = {
-            let mut fields = call_state.lock();
-            match std::mem::replace(&mut fields.stage, CallStage::Ended) {
-                CallStage::Plain(_, caller) => {
-                    drop(fields);
-                    self.calls.take(call_state.id, call_state.attempt);
-                    if let Some(caller) = caller {
-                        let _ = caller.send(outcome);
-                    }
-                    self.subscribers.end_without_outcome(call_state.id);
-                    return;
+        let (known, status, message, outcome) = match call_state.finish(outcome) {
+            CallEnd::Plain(caller, outcome) => {
+                self.calls.take(call_state.id, call_state.attempt);
+                if let Some(caller) = caller {
+                    let _ = caller.send(outcome);
                 }
-                CallStage::Promoting(task, caller, _) => {
-                    // The promotion decides how the outcome is delivered.
-                    fields.stage = CallStage::Promoting(task, caller, Some(outcome));
-                    return;
-                }
-                CallStage::Stored(known) => (
-                    known,
-                    fields.pending_status.take(),
-                    fields.end_message.take(),
-                ),
-                // A call does not run before it is stored.
-                CallStage::Storing | CallStage::Ended => return,
+                self.subscribers.end_without_outcome(call_state.id);
+                return;
             }
+            CallEnd::Stored {
+                task,
+                status,
+                message,
+                outcome,
+            } => (task, status, message, outcome),
+            CallEnd::Nothing => return,
         };
         let attempt = call_state.attempt;
         // A status text that is not stored yet is stored with the end.

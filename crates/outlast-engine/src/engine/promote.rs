@@ -97,16 +97,12 @@ impl RunningCall {
 
     /// The newest progress.
     pub fn progress(&self) -> Option<Progress> {
-        self.call_state.lock().progress.clone()
+        self.call_state.progress()
     }
 
     /// The current state of the call, unless it has ended.
     pub fn state(&self) -> Option<Task> {
-        match &self.call_state.lock().stage {
-            CallStage::Plain(task, _) | CallStage::Promoting(task, ..) => Some(Task::clone(task)),
-            CallStage::Stored(task) => Some(Task::clone(task)),
-            CallStage::Storing | CallStage::Ended => None,
-        }
+        self.call_state.snapshot()
     }
 
     /// Provides input responses. Responses to input requests that are not outstanding are ignored.
@@ -155,25 +151,11 @@ impl RunningCall {
     }
 
     async fn promote_now(mut self) -> Result<Promotion, (Box<Self>, EngineError)> {
-        if self.call_state.lock().insert_unresolved {
+        if self.call_state.has_unresolved_insert() {
             let reason = Reason::new("an earlier attempt to store the call is being reversed");
             return Err((Box::new(self), StoreError::Unavailable(reason).into()));
         }
-        let task = {
-            let mut fields = self.call_state.lock();
-            match std::mem::replace(&mut fields.stage, CallStage::Ended) {
-                CallStage::Plain(task, sender) => {
-                    let copy = Arc::new(Task::clone(&task));
-                    fields.stage = CallStage::Promoting(task, sender, None);
-                    Some(copy)
-                }
-                other => {
-                    fields.stage = other;
-                    None
-                }
-            }
-        };
-        let Some(task) = task else {
+        let Some(task) = self.call_state.begin_promotion() else {
             return Ok(Promotion::Finished(self.outcome().await));
         };
         let quota = self.inner.policy.quota;
@@ -204,11 +186,11 @@ impl RunningCall {
 
     /// Removes the task that the store may have inserted without a reply.
     fn undo_insert(&self) {
-        self.call_state.lock().insert_unresolved = true;
+        self.call_state.set_unresolved_insert(true);
         let (inner, call_state) = (self.inner.clone(), self.call_state.clone());
         spawn(async move {
             inner.remove_uncreated(call_state.id).await;
-            call_state.lock().insert_unresolved = false;
+            call_state.set_unresolved_insert(false);
         });
     }
 
@@ -218,24 +200,7 @@ impl RunningCall {
         kept: Result<Committed<Task>, EngineError>,
         records: Vec<RecordWrite>,
     ) -> Result<Promotion, (Box<Self>, EngineError)> {
-        let finished = {
-            let mut fields = self.call_state.lock();
-            let stage = std::mem::replace(&mut fields.stage, CallStage::Ended);
-            match (stage, &kept) {
-                (CallStage::Promoting(_, _, Some(outcome)), _) => Some(outcome),
-                (CallStage::Promoting(task, sender, None), Err(_)) => {
-                    fields.stage = CallStage::Plain(task, sender);
-                    None
-                }
-                (CallStage::Promoting(_, _, None), Ok(task)) => {
-                    fields.stage = CallStage::Stored(task.clone());
-                    None
-                }
-                // Stopped in the meantime.
-                (_, _) => Some(Outcome::Cancelled),
-            }
-        };
-        self.call_state.decided.notify_waiters();
+        let finished = self.call_state.end_promotion(kept.as_ref().ok());
         match (finished, kept) {
             (Some(outcome), kept) => {
                 self.inner
@@ -270,8 +235,7 @@ impl RunningCall {
 
 impl Drop for RunningCall {
     fn drop(&mut self) {
-        let plain = matches!(self.call_state.lock().stage, CallStage::Plain(..));
-        if plain {
+        if self.call_state.is_plain() {
             self.inner.stop(self.call_state.id);
         }
     }

@@ -11,7 +11,6 @@ use super::{Inner, Phase};
 use crate::id::{Scope, TaskId};
 use crate::runtime::{Mutex, MutexGuard, sleep, spawn};
 use crate::store::{Snapshot, StoreError};
-use crate::transition::Command;
 
 /// The ids of calls with updates. It holds no call state, so a call that ends leaves nothing
 /// behind.
@@ -87,7 +86,7 @@ impl Inner {
                     if !self.refresh(call_state).await {
                         return;
                     }
-                    call_state.put_back(again);
+                    call_state.restore_updates(again);
                 }
                 Err(ChangeError::Store(error)) => {
                     // A status text is not worth a retry. The next update tries again.
@@ -107,47 +106,6 @@ impl Inner {
                 true
             }
             _ => false,
-        }
-    }
-}
-
-impl CallState {
-    /// Whether updates are pending. If not, the next update queues the call again.
-    fn has_pending_updates(&self) -> bool {
-        let mut fields = self.lock();
-        fields.is_queued =
-            fields.pending_status.is_some() || !fields.pending_confirmations.is_empty();
-        fields.is_queued
-    }
-
-    /// Takes the pending updates.
-    fn take_pending_updates(&self) -> Vec<Command> {
-        let attempt = self.attempt;
-        let (status, confirmed) = {
-            let mut fields = self.lock();
-            (
-                fields.pending_status.take(),
-                std::mem::take(&mut fields.pending_confirmations),
-            )
-        };
-        let status = status.map(|message| Command::Status { attempt, message });
-        let confirmed = confirmed
-            .into_iter()
-            .map(|key| Command::ConfirmInput { attempt, key });
-        confirmed.chain(status).collect()
-    }
-
-    /// Restores updates that were not stored, unless newer ones exist.
-    fn put_back(&self, commands: Vec<Command>) {
-        let mut fields = self.lock();
-        for command in commands {
-            match command {
-                Command::Status { message, .. } => {
-                    fields.pending_status.get_or_insert(message);
-                }
-                Command::ConfirmInput { key, .. } => fields.pending_confirmations.push(key),
-                _ => {}
-            }
         }
     }
 }

@@ -8,6 +8,7 @@ use outlast_engine::laws::fixtures;
 use outlast_engine::store::{Health, StoreEvent};
 use outlast_engine::{Scope, Store, StoreError};
 use outlast_store::sqlite::{DiskFailure, FailPoint};
+use outlast_testkit::within;
 
 use crate::harness::{PlannedFailures, StoreFolder, recovered};
 
@@ -103,7 +104,7 @@ async fn an_unacknowledged_change_stays_if_the_file_has_it() {
         Some(fixtures::raw("7"))
     );
     assert_eq!(
-        feed.recv().await,
+        within("an event of the feed", feed.recv()).await,
         Some(StoreEvent::TaskChanged(ending.id)),
         "the feed of its own node reports the change"
     );
@@ -113,7 +114,10 @@ async fn an_unacknowledged_change_stays_if_the_file_has_it() {
     assert!(is_unavailable(&gone.await));
     recovered(&store).await;
     assert_eq!(fixtures::snapshot(&store, leaving.id).await, None);
-    assert_eq!(feed.recv().await, Some(StoreEvent::TaskChanged(leaving.id)));
+    assert_eq!(
+        within("an event of the feed", feed.recv()).await,
+        Some(StoreEvent::TaskChanged(leaving.id))
+    );
     let usage = store.usage(&fixtures::ada()).await.unwrap();
     assert_eq!((usage.open, usage.retained), (0, 1));
 }

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use outlast_engine::engine::{EngineError, NewCall};
@@ -15,6 +15,7 @@ use outlast_engine::{
 };
 use outlast_store::{Sqlite, SqliteOptions};
 use outlast_wire::Raw;
+use parking_lot::Mutex;
 
 use super::tools::{ChildTools, NAMES};
 use super::{Ack, SeededRandom};
@@ -251,7 +252,7 @@ async fn refused(error: &EngineError) {
     if let EngineError::Store(error) = error
         && error.is_transient()
     {
-        let _one_line_at_a_time = LAST.lock().unwrap_or_else(PoisonError::into_inner);
+        let _one_line_at_a_time = LAST.lock();
         Ack::Unavailable.print();
     }
     tokio::time::sleep(Duration::from_millis(1)).await;

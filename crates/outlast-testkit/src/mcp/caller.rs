@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use serde_json::{Map, Value, json};
 
 use super::endpoint::{ServerEndpoint, Wire};
+use super::http_request::with_modern_meta;
 use crate::limit::POLL_INTERVAL;
 use crate::within;
 
@@ -360,11 +361,9 @@ impl Caller {
         if self.kind == Kind::V2 {
             capabilities["extensions"]["io.modelcontextprotocol/tasks"] = json!({});
         }
-        params["_meta"]["io.modelcontextprotocol/protocolVersion"] = json!("2026-07-28");
-        params["_meta"]["io.modelcontextprotocol/clientCapabilities"] = capabilities;
         params["_meta"]["io.modelcontextprotocol/clientInfo"] =
             json!({ "name": self.name, "version": "1" });
-        params
+        with_modern_meta(params, capabilities)
     }
 
     async fn receive(&mut self) {

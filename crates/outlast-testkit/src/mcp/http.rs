@@ -176,6 +176,18 @@ impl Answer {
         rest
     }
 
+    /// Closes the connection and waits until the server has closed it, too, and so has dropped the
+    /// response.
+    pub async fn disconnect(self) {
+        let mut stream = self.stream.into_inner();
+        let closed = async {
+            // The server may have closed the connection already.
+            let _ = stream.shutdown().await;
+            let _ = tokio::io::copy(&mut stream, &mut tokio::io::sink()).await;
+        };
+        within("the server closes the connection", closed).await;
+    }
+
     /// Nothing but comments arrives for a while.
     pub async fn silence(&mut self) {
         let received = tokio::time::timeout(Duration::from_millis(200), async {

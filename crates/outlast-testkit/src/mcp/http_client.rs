@@ -5,10 +5,14 @@ use std::net::SocketAddr;
 use serde_json::{Value, json};
 
 use super::http::{self, Answer};
+use super::http_request::{
+    MODERN, message_headers, modern_headers, request_bytes, with_modern_meta,
+};
 use crate::limit::POLL_INTERVAL;
 use crate::within;
 
-/// A client, with or without a session.
+/// A client, with or without a session. A modern one repeats the method and the name of a message in
+/// headers (V2-HDR-1).
 #[derive(Clone)]
 pub struct HttpClient {
     /// Where the server listens.
@@ -17,6 +21,10 @@ pub struct HttpClient {
     pub session: Option<String>,
     /// The bearer token.
     pub token: Option<&'static str>,
+    /// The protocol version in the header of its messages.
+    pub version: &'static str,
+    /// The path of the endpoint.
+    pub path: String,
 }
 
 impl HttpClient {
@@ -26,13 +34,23 @@ impl HttpClient {
             address,
             session: None,
             token: None,
+            version: LEGACY,
+            path: "/mcp".to_owned(),
+        }
+    }
+
+    /// A modern client.
+    pub fn modern(address: SocketAddr) -> Self {
+        Self {
+            version: MODERN,
+            ..Self::without_session(address)
         }
     }
 
     /// A client with a session of 2025-11-25.
     pub async fn connect(address: SocketAddr) -> Self {
         let mut client = Self::without_session(address);
-        client.introduce("2025-11-25").await;
+        client.introduce(LEGACY).await;
         client
     }
 
@@ -65,6 +83,36 @@ impl HttpClient {
         let answer = self.ask(method, params).await;
         assert_eq!(answer.status, 200);
         answer.json().await
+    }
+
+    /// Sends a request and returns the response, which is JSON or the last message of a stream.
+    pub async fn response(&self, method: &str, params: Value) -> Value {
+        let mut answer = self.ask(method, params).await;
+        if !answer.is_stream() {
+            return answer.json().await;
+        }
+        let rest = answer.rest().await;
+        rest.into_iter().next_back().expect("a response")
+    }
+
+    /// The same for a modern request of a client with these capabilities.
+    pub async fn modern_response(&self, method: &str, params: Value, capabilities: Value) -> Value {
+        let client = Self {
+            session: None,
+            version: MODERN,
+            ..self.clone()
+        };
+        let params = with_modern_meta(params, capabilities);
+        client.response(method, params).await
+    }
+
+    /// Sends a GET request to `path` without other headers; returns the status and the body.
+    pub async fn get(&self, path: &str) -> (u16, String) {
+        let request = request_bytes(&self.address.to_string(), "GET", path, &[], b"");
+        let answer = http::send(self.address, &request).await;
+        let status = answer.status;
+        let body = answer.body().await.expect("a body");
+        (status, String::from_utf8(body).expect("text"))
     }
 
     /// Calls a tool.
@@ -134,7 +182,18 @@ impl HttpClient {
 
     /// Sends a message.
     pub async fn post(&self, message: &Value) -> Answer {
-        self.post_bytes(message.to_string().as_bytes()).await
+        self.post_with(message, &[]).await
+    }
+
+    /// Sends a message with these headers instead of the usual ones; one without a value is omitted.
+    pub async fn post_with(&self, message: &Value, other: &[(&str, &str)]) -> Answer {
+        let mut headers = Vec::new();
+        if self.version == MODERN {
+            headers = modern_headers(message);
+        }
+        headers.extend(other);
+        self.send("POST", &headers, message.to_string().as_bytes())
+            .await
     }
 
     /// Sends a body.
@@ -142,30 +201,18 @@ impl HttpClient {
         self.send("POST", &[], body).await
     }
 
-    /// Sends a request with these headers in place of the usual ones; one without a value is left out.
+    /// Sends a request with these headers instead of the usual ones; one without a value is omitted.
     pub async fn send(&self, method: &str, other: &[(&str, &str)], body: &[u8]) -> Answer {
-        let host = self.address.to_string();
-        let length = body.len().to_string();
-        let mut headers = vec![
-            ("host", host.as_str()),
-            ("accept", "application/json, text/event-stream"),
-            ("content-type", "application/json"),
-            ("content-length", &length),
-            ("mcp-protocol-version", "2025-11-25"),
-        ];
+        let mut headers = message_headers(self.version).to_vec();
         let token = self.token.map(|token| format!("Bearer {token}"));
         headers.extend(token.as_deref().map(|token| ("authorization", token)));
         let session = self.session.as_deref();
         headers.extend(session.map(|session| ("mcp-session-id", session)));
-        headers.retain(|(name, _)| !other.iter().any(|(replaced, _)| replaced == name));
-        headers.extend(other.iter().filter(|(_, value)| !value.is_empty()));
-        let mut request = format!("{method} /mcp HTTP/1.1\r\n");
-        for (name, value) in headers {
-            request.push_str(&format!("{name}: {value}\r\n"));
-        }
-        request.push_str("\r\n");
-        let mut request = request.into_bytes();
-        request.extend_from_slice(body);
+        headers.extend(other);
+        let authority = self.address.to_string();
+        let request = request_bytes(&authority, method, &self.path, &headers, body);
         http::send(self.address, &request).await
     }
 }
+
+const LEGACY: &str = "2025-11-25";

@@ -5,6 +5,8 @@ pub mod caller;
 pub mod endpoint;
 pub mod http;
 mod http_client;
+mod http_connection;
+mod http_request;
 mod line;
 mod line_client;
 mod process_client;
@@ -14,6 +16,8 @@ mod scripted_server;
 mod streamable;
 
 pub use http_client::HttpClient;
+pub use http_connection::{HttpConnection, HttpResponse};
+pub use http_request::{MODERN, tasks_only, with_modern_meta};
 pub use line::Line;
 pub use line_client::{Check, LineClient};
 pub use process_client::ProcessClient;

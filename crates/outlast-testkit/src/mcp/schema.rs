@@ -1,9 +1,10 @@
 //! Messages of a server checked against the official JSON Schema of 2025-11-25.
 
 use std::collections::HashMap;
-use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+use std::sync::{Arc, LazyLock};
 
 use jsonschema::Validator;
+use parking_lot::Mutex;
 use serde_json::Value;
 
 /// Checks a message of a server at 2025-11-25; `method` is that of the request that it responds to.
@@ -74,7 +75,7 @@ fn validator(shape: &'static str) -> Arc<Validator> {
         let text = include_str!("../../../outlast-wire/tests/schemas/mcp-2025-11-25.json");
         serde_json::from_str(text).expect("the schema is JSON")
     });
-    let mut known = VALIDATORS.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut known = VALIDATORS.lock();
     let found = known.entry(shape).or_insert_with(|| {
         assert!(SCHEMA["$defs"].get(shape).is_some(), "no shape {shape}");
         let mut schema = SCHEMA.clone();

@@ -3,8 +3,9 @@
 
 use std::collections::HashMap;
 use std::io;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
@@ -12,6 +13,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::JoinHandle;
 
 use super::http::Answer;
+use super::http_request::{MODERN, message_headers, modern_headers, request_bytes};
 use crate::within;
 
 pub(super) struct Streamable {
@@ -124,15 +126,10 @@ impl Drop for Streamable {
 impl HttpSession {
     /// Posts a message; a modern one repeats itself in headers (V2-HDR-1).
     async fn post(&self, message: &Value) -> io::Result<Answer> {
-        let params = &message["params"];
-        let named = ["name", "uri", "taskId"];
-        let named = named.iter().find_map(|name| params[name].as_str());
-        let mut headers = Vec::new();
-        if self.version == MODERN {
-            let method = message["method"].as_str();
-            headers.extend(method.map(|method| ("mcp-method", method)));
-            headers.extend(named.map(|name| ("mcp-name", name)));
-        }
+        let headers = match self.version {
+            MODERN => modern_headers(message),
+            _ => Vec::new(),
+        };
         self.request("POST", &headers, &message.to_string()).await
     }
 
@@ -142,31 +139,23 @@ impl HttpSession {
         headers: &[(&str, &str)],
         body: &str,
     ) -> io::Result<Answer> {
-        let authority = &self.authority;
-        let mut request = format!(
-            "{method} /mcp HTTP/1.1\r\nhost: {authority}\r\naccept: application/json, text/event-stream\r\n\
-             content-type: application/json\r\ncontent-length: {}\r\nmcp-protocol-version: {}\r\n",
-            body.len(),
-            self.version
+        let mut all = message_headers(self.version).to_vec();
+        all.extend(headers);
+        let token = self.token.as_ref().map(|token| format!("Bearer {token}"));
+        all.extend(token.as_deref().map(|token| ("authorization", token)));
+        let session = self.session.lock().clone();
+        all.extend(
+            session
+                .as_deref()
+                .map(|session| ("mcp-session-id", session)),
         );
-        let mut say = |name: &str, value: &str| request.push_str(&format!("{name}: {value}\r\n"));
-        for (name, value) in headers {
-            say(name, value);
-        }
-        if let Some(token) = &self.token {
-            say("authorization", &format!("Bearer {token}"));
-        }
-        if let Some(session) = &*self.session.lock().unwrap_or_else(PoisonError::into_inner) {
-            say("mcp-session-id", session);
-        }
-        request.push_str("\r\n");
-        request.push_str(body);
-        let mut stream = TcpStream::connect(authority).await?;
-        stream.write_all(request.as_bytes()).await?;
+        let request = request_bytes(&self.authority, method, "/mcp", &all, body.as_bytes());
+        let mut stream = TcpStream::connect(&self.authority).await?;
+        stream.write_all(&request).await?;
         let answer = Answer::read(stream).await;
         let answer = answer.ok_or(io::ErrorKind::UnexpectedEof)?;
         if let Some(session) = answer.header("mcp-session-id") {
-            *self.session.lock().unwrap_or_else(PoisonError::into_inner) = Some(session.to_owned());
+            *self.session.lock() = Some(session.to_owned());
         }
         Ok(answer)
     }
@@ -199,6 +188,3 @@ async fn pass_on(
         "the stream ended before the response",
     ))
 }
-
-/// The version whose requests stand alone.
-const MODERN: &str = "2026-07-28";

@@ -2,9 +2,9 @@
 //! single steps explains them.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
 
 use outlast_engine::TaskId;
+use parking_lot::Mutex;
 use stateright::semantics::{ConsistencyTester, LinearizabilityTester};
 
 use crate::spec::{OneTask, Op, Reply};
@@ -40,7 +40,7 @@ impl History {
 
     /// Checks every task by itself; returns how many steps were explained, or a history that cannot be.
     pub(crate) fn check(&self) -> Result<usize, String> {
-        let events = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let events = self.0.lock();
         let mut testers = BTreeMap::new();
         for (task, actor, event) in events.iter() {
             let tester = testers
@@ -63,7 +63,7 @@ impl History {
     }
 
     fn note(&self, task: TaskId, actor: Actor, event: Event) {
-        let mut events = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut events = self.0.lock();
         events.push((task, actor, event));
     }
 }

@@ -5,7 +5,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use outlast_engine::task::ResumeState;
-use outlast_engine::{Attempt, Ids, RandomIds, TaskId};
+use outlast_engine::{Attempt, TaskId, random};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
@@ -62,7 +62,7 @@ pub(crate) struct Secret(String);
 
 impl Secret {
     pub(crate) fn random() -> Self {
-        Self(RandomIds.task().to_string())
+        Self(random::token::<SECRET_BYTES>())
     }
 
     /// What is stored with the task.
@@ -125,12 +125,22 @@ impl TryFrom<String> for CompletionHandle {
     }
 }
 
+const SECRET_BYTES: usize = 16;
+
 /// Marks the resume state of a detached task, before the hash.
 const STORED_PREFIX: &[u8] = b"detached:sha256:";
 
 #[cfg(test)]
 mod tests {
+    use outlast_engine::{Ids, RandomIds};
+
     use super::*;
+
+    #[test]
+    fn the_secret_is_a_random_token() {
+        let secret = Secret::random().0;
+        assert!(random::is_token::<SECRET_BYTES>(&secret), "{secret}");
+    }
 
     #[test]
     fn a_handle_survives_json_and_hides_its_secret() {

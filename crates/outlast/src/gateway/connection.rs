@@ -23,9 +23,12 @@ use crate::client::{
     self, ClientOptions, ConversationWatch, Era, ReceiverOptions, ReconnectPolicy,
     ServerDescription, Target,
 };
+use crate::log_limit::LogLimit;
 use crate::server::{ClientHandle, SessionId};
 use crate::transport::http_client::{HttpSession, SavedSession};
 use crate::transport::link::TransportError;
+
+static NOT_CONNECTED: LogLimit = LogLimit::new();
 
 /// One connection. Dropping the last handle closes it.
 pub(super) struct Connection {
@@ -84,11 +87,14 @@ impl Connection {
     ) -> Result<Arc<Self>, ErrorObject> {
         let connected = Self::connect(spec, client, resumed, dedicated).await;
         connected.map_err(|fault| {
-            tracing::warn!(
-                upstream = &*spec.name,
-                fault = fault.brief(),
-                "cannot connect to the upstream"
-            );
+            NOT_CONNECTED.log(|suppressed| {
+                tracing::warn!(
+                    upstream = &*spec.name,
+                    fault = fault.brief(),
+                    suppressed,
+                    "cannot connect to the upstream"
+                );
+            });
             unreachable(spec, &fault)
         })
     }
@@ -137,7 +143,12 @@ impl Connection {
         let upstream = client::Client::connect(target, options).await?;
         let server = upstream.server().await?;
         let owner = &shared.owner;
-        tracing::info!(upstream = &*spec.name, owner = owner.to_string(), era = ?server.era(), "connected");
+        if dedicated.is_none() {
+            tracing::info!(upstream = &*spec.name, owner = owner.to_string(), era = ?server.era(), "connected");
+        } else {
+            // One line per call is too much for the default level.
+            tracing::debug!(upstream = &*spec.name, owner = owner.to_string(), era = ?server.era(), "connected for one call");
+        }
         let conversations = upstream.conversations();
         let connection = Arc::new(Self {
             upstream,

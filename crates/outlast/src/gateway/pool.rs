@@ -20,8 +20,11 @@ use super::active_calls::ResumedCall;
 use super::connection::{ConnectSpec, Connection, Resumption};
 use super::{Isolate, Settings, Upstream};
 use crate::client::Era;
+use crate::log_limit::LogLimit;
 use crate::server::ClientHandle;
 use crate::transport::http_client::SavedSession;
+
+static LIMIT_REACHED: LogLimit = LogLimit::new();
 
 #[derive(Clone, Default)]
 pub(super) struct Pool(Arc<Mutex<Slots>>);
@@ -351,12 +354,15 @@ impl Upstream {
     }
 
     fn limit_reached(&self, (most, setting): ConnectionLimit) -> ErrorObject {
-        tracing::warn!(
-            upstream = &*self.name,
-            most,
-            setting,
-            "the limit of connections is reached"
-        );
+        LIMIT_REACHED.log(|suppressed| {
+            tracing::warn!(
+                upstream = &*self.name,
+                most,
+                setting,
+                suppressed,
+                "the limit of connections is reached"
+            );
+        });
         codes::internal(format!(
             "{} has {most} connections in use, which is the limit (setting `{setting}`); try again later",
             self.name

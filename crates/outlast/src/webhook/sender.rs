@@ -10,7 +10,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use outlast_engine::store::{Record, RecordKey, RecordSwap, RecordWrite};
-use outlast_engine::{Engine, StoreError, random};
+use outlast_engine::{Backoff, Engine, StoreError};
 use outlast_wire::Timestamp;
 use reqwest::Client;
 use reqwest::header::CONTENT_TYPE;
@@ -175,7 +175,7 @@ impl Attempt {
             }
             Err(why) => {
                 let now = self.engine.now();
-                let due = now.plus(millis(pause_after(attempts)));
+                let due = now.plus(millis(RETRY_BACKOFF.after(attempts)));
                 if due >= self.delivery.given_up() {
                     tracing::error!(webhook, id, attempts, why, "webhook delivery given up");
                     RecordWrite::Delete(record.key)
@@ -225,22 +225,12 @@ impl Attempt {
     }
 }
 
-/// The pause after a failed attempt: 1 s, 2 s, 4 s, … up to an hour, shortened at random by up to a
-/// half.
-fn pause_after(attempts: u32) -> Duration {
-    let doublings = attempts.saturating_sub(1).min(16);
-    let whole = (FIRST_PAUSE * 2_u32.pow(doublings)).min(LONGEST_PAUSE);
-    let share = u32::from_be_bytes(random::bytes());
-    whole - (whole / 2).mul_f64(f64::from(share) / f64::from(u32::MAX))
-}
-
 fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
-const FIRST_PAUSE: Duration = Duration::from_secs(1);
-
-const LONGEST_PAUSE: Duration = Duration::from_secs(3_600);
+/// The pauses between the attempts to send a delivery.
+const RETRY_BACKOFF: Backoff = Backoff::new(Duration::from_secs(1), Duration::from_secs(3_600));
 
 /// How long a receiver may take to answer.
 const SEND_TIMEOUT: Duration = Duration::from_secs(10);
@@ -273,7 +263,7 @@ mod tests {
             (13, 3_600),
             (u32::MAX, 3_600),
         ] {
-            let pause = pause_after(attempts);
+            let pause = RETRY_BACKOFF.after(attempts);
             let longest = Duration::from_secs(longest);
             assert!(
                 pause <= longest && pause >= longest / 2,

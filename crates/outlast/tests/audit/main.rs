@@ -16,15 +16,19 @@ use std::sync::{Arc, Mutex};
 use serde_json::json;
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
-use tracing::{Event, Metadata, Subscriber};
+use tracing::{Event, Level, Metadata, Subscriber};
 
 use client::Client;
 use outlast::client::{ClientOptions, Era, Target};
 use outlast::{Server, TaskSupport, Tool, text};
+use outlast_testkit::eventually;
 
-/// Collects the lines of the audit trail.
-#[derive(Clone, Default)]
-struct Lines(Arc<Mutex<Vec<String>>>);
+/// Collects the lines of the audit trail, or those of the default level.
+#[derive(Clone)]
+struct Lines {
+    is_audited: bool,
+    lines: Arc<Mutex<Vec<String>>>,
+}
 
 struct Line(String);
 
@@ -36,13 +40,14 @@ impl Visit for Line {
 
 impl Subscriber for Lines {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        metadata.target() == "outlast::audit"
+        let is_audited = metadata.target() == "outlast::audit";
+        is_audited == self.is_audited && *metadata.level() <= Level::INFO
     }
 
     fn event(&self, event: &Event<'_>) {
         let mut line = Line(String::new());
         event.record(&mut line);
-        self.0.lock().unwrap().push(line.0);
+        self.lines.lock().unwrap().push(line.0);
     }
 
     fn new_span(&self, _: &Attributes<'_>) -> Id {
@@ -56,9 +61,29 @@ impl Subscriber for Lines {
 }
 
 impl Lines {
+    fn of_the_audit_trail() -> Self {
+        Self {
+            is_audited: true,
+            lines: Arc::default(),
+        }
+    }
+
+    fn of_the_default_level() -> Self {
+        Self {
+            is_audited: false,
+            ..Self::of_the_audit_trail()
+        }
+    }
+
+    /// The number of lines that contain `text`.
+    fn count(&self, text: &str) -> usize {
+        let lines = self.lines.lock().unwrap();
+        lines.iter().filter(|line| line.contains(text)).count()
+    }
+
     /// Whether a line has all of these parts.
     fn have(&self, parts: &[&str]) -> bool {
-        let lines = self.0.lock().unwrap();
+        let lines = self.lines.lock().unwrap();
         lines
             .iter()
             .any(|line| parts.iter().all(|part| line.contains(part)))
@@ -75,7 +100,7 @@ async fn create(client: &mut Client, tool: &str) -> String {
 #[tokio::test(start_paused = true)]
 async fn every_status_of_a_task_is_logged_with_its_owner() {
     // V1-AUD-1, V1-AUD-2, V1-AUD-3, V1-CANC-7.
-    let lines = Lines::default();
+    let lines = Lines::of_the_audit_trail();
     let _collecting = tracing::subscriber::set_default(lines.clone());
     let mut client = Client::new().await;
     let done = create(&mut client, "slow").await;
@@ -101,14 +126,30 @@ async fn every_status_of_a_task_is_logged_with_its_owner() {
         &["task not found", "owner=\"local\"", "tasks/get"],
         &["request cancelled", "owner=\"local\"", "too slow"],
     ] {
-        assert!(lines.have(parts), "{parts:?}: {:?}", lines.0.lock());
+        assert!(lines.have(parts), "{parts:?}: {:?}", lines.lines.lock());
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn invalid_input_responses_write_few_log_lines() {
+    let lines = Lines::of_the_default_level();
+    let _collecting = tracing::subscriber::set_default(lines.clone());
+    let mut client = Client::new().await;
+    for number in 0..100 {
+        let id = format!("00000000000000000000000000.{number}");
+        client.respond(&json!(id), json!({})).await;
+    }
+    client.call("ping", json!({})).await;
+    let refused = "could not apply an input response";
+    eventually("a line", async || lines.count(refused) > 0).await;
+    client.silence().await;
+    assert_eq!(lines.count(refused), 20);
 }
 
 #[tokio::test]
 async fn every_status_of_a_followed_task_is_logged_with_its_server() {
     // V1-AUD-4, V1-AUD-5.
-    let lines = Lines::default();
+    let lines = Lines::of_the_audit_trail();
     let _collecting = tracing::subscriber::set_default(lines.clone());
     let tools = ["done", "stopped"].map(|name| {
         let tool = Tool::new(name, "does it or never ends", move |_, _| async move {
@@ -152,6 +193,6 @@ async fn every_status_of_a_followed_task_is_logged_with_its_server() {
         &["followed", "tool=\"stopped\"", id.as_str()],
         &["status changed", "cancelled", id.as_str()],
     ] {
-        assert!(lines.have(parts), "{parts:?}: {:?}", lines.0.lock());
+        assert!(lines.have(parts), "{parts:?}: {:?}", lines.lines.lock());
     }
 }

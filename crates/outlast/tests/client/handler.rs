@@ -2,12 +2,14 @@
 
 use outlast::client::{Client, ClientHandler, InboxEvent, Removal, ServerInputRequest, accept};
 use outlast::task::{InputKind, InputKinds, InputResponse};
+use outlast_testkit::within;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;
 
 use crate::harness::{
-    Synchronize, capabilities, connected_with, options, raw, said, target, task, text, with_inbox,
+    Synchronize, capabilities, connected_with, next_event, options, raw, said, target, task, text,
+    until_removed, with_inbox,
 };
 
 fn form() -> Value {
@@ -126,14 +128,14 @@ async fn a_withdrawn_or_interrupted_input_request_is_dismissed() {
     server
         .notify("notifications/cancelled", json!({ "requestId": "1" }))
         .await;
-    assert_eq!(events.recv().await, Ok(InboxEvent::Removed(item.id)));
+    assert_eq!(next_event(&mut events).await, InboxEvent::Removed(item.id));
     let why = |id| inbox.departure(id).map(|left| left.removal);
     assert_eq!(why(item.id), Some(Removal::Withdrawn));
     server.silence(Duration::from_secs(10)).await;
     server.ask("2", "elicitation/create", form()).await;
     let item = inbox.first().await;
     drop(server);
-    while events.recv().await != Ok(InboxEvent::Removed(item.id)) {}
+    until_removed(&mut events, item.id).await;
     assert_eq!(why(item.id), Some(Removal::Disconnected));
     assert!(inbox.items().is_empty());
 }
@@ -191,9 +193,7 @@ async fn a_flood_of_input_requests_is_limited() {
     inbox.decline(inbox.first().await.id).unwrap();
     server.answer("q0").await;
     server.ask("again", "elicitation/create", form()).await;
-    while inbox.items().len() < 256 {
-        tokio::task::yield_now().await;
-    }
+    inbox.until_items(256).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -254,7 +254,8 @@ async fn completed_url_elicitations_are_reported_and_unknown_ones_ignored() {
     server
         .notify(complete, json!({ "elicitationId": "e1" }))
         .await;
-    assert_eq!(notification.recv().await.as_deref(), Some("shop e1"));
+    let completed = within("a completed elicitation", notification.recv()).await;
+    assert_eq!(completed.as_deref(), Some("shop e1"));
     client.synchronize(&mut server).await;
     // An inbox has no pending url elicitations.
     let (inbox, options) = with_inbox();

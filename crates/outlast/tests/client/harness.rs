@@ -4,13 +4,16 @@ use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use outlast::client::{Client, ClientOptions, Era, Execution, Target};
+use outlast::client::{
+    Client, ClientOptions, Era, Execution, Inbox, InboxEvent, InboxItem, InboxItemId, Target,
+};
 use outlast::task::{InputKinds, Outcome};
 use outlast::transport::duplex;
 use outlast::wire::Raw;
 use outlast_testkit::mcp::{Line, ScriptedServer};
-use outlast_testkit::within;
+use outlast_testkit::{eventually, within};
 use serde_json::{Value, json};
+use tokio::sync::broadcast;
 use tokio::task::JoinHandle;
 
 /// A scripted server.
@@ -158,10 +161,47 @@ pub(crate) fn raw(value: Value) -> Raw {
 }
 
 /// An inbox for all input kinds, and options that use it.
-pub(crate) fn with_inbox() -> (outlast::client::Inbox, ClientOptions) {
-    let inbox = outlast::client::Inbox::new(InputKinds::all());
+pub(crate) fn with_inbox() -> (TestInbox, ClientOptions) {
+    let inbox = Inbox::new(InputKinds::all());
     let options = options().with_handler(Arc::new(inbox.clone()));
-    (inbox, options)
+    (TestInbox(inbox), options)
+}
+
+/// An inbox. Every wait has a limit.
+#[derive(Clone)]
+pub(crate) struct TestInbox(Inbox);
+
+impl TestInbox {
+    /// Waits for the oldest item.
+    pub(crate) async fn first(&self) -> InboxItem {
+        within("an input request", self.0.first()).await
+    }
+
+    /// Waits until it has `count` items.
+    pub(crate) async fn until_items(&self, count: usize) {
+        let what = format!("the inbox has {count} items");
+        eventually(&what, async || self.items().len() == count).await;
+    }
+}
+
+impl Deref for TestInbox {
+    type Target = Inbox;
+
+    fn deref(&self) -> &Inbox {
+        &self.0
+    }
+}
+
+/// The next event of an inbox.
+pub(crate) async fn next_event(events: &mut broadcast::Receiver<InboxEvent>) -> InboxEvent {
+    within("an event of the inbox", events.recv())
+        .await
+        .unwrap()
+}
+
+/// Waits until an item has left the inbox.
+pub(crate) async fn until_removed(events: &mut broadcast::Receiver<InboxEvent>, id: InboxItemId) {
+    while next_event(events).await != InboxEvent::Removed(id) {}
 }
 
 /// Collects the arguments of a callback.

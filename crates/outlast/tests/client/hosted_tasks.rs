@@ -14,7 +14,7 @@ use outlast::task::{InputKinds, InputResponse};
 use outlast::wire::ErrorObject;
 use serde_json::{Value, json};
 
-use crate::harness::{Server, connected_with, options, raw, with_inbox};
+use crate::harness::{Server, TestInbox, connected_with, options, raw, with_inbox};
 
 const STATUS: &str = "notifications/tasks/status";
 const SAMPLING: &str = "sampling/createMessage";
@@ -26,9 +26,10 @@ async fn within_a_minute<T>(what: impl Future<Output = T>) -> T {
     done.expect("it happens within a minute")
 }
 
-async fn client_with_inbox(receiver: ReceiverOptions) -> (Client, Server, Inbox) {
+async fn client_with_inbox(receiver: ReceiverOptions) -> (Client, Server, TestInbox) {
     let (inbox, options) = with_inbox();
-    let (client, server) = client_with_handler(Arc::new(inbox.clone()), receiver, options).await;
+    let (client, server) =
+        client_with_handler(Arc::new(Inbox::clone(&inbox)), receiver, options).await;
     (client, server, inbox)
 }
 

@@ -13,7 +13,7 @@ use outlast::transport::child::ChildOptions;
 use outlast_testkit::example;
 use serde_json::{Value, json};
 
-use crate::harness::{raw, with_inbox};
+use crate::harness::{TestInbox, raw, with_inbox};
 
 const SAMPLING: &str = "sampling/createMessage";
 const ELICITATION: &str = "elicitation/create";
@@ -23,7 +23,7 @@ const RELATED: &str = "io.modelcontextprotocol/related-task";
 const STEP_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A client that hosts tasks, with an inbox, connected to a probe.
-async fn client_with_probe(file: Option<&Path>) -> (Client, Inbox) {
+async fn client_with_probe(file: Option<&Path>) -> (Client, TestInbox) {
     let (inbox, options) = with_inbox();
     let receiver = ReceiverOptions::default()
         .with_poll_interval(Duration::from_millis(50))

@@ -9,11 +9,11 @@ use outlast::client::{
 use outlast::task::{InputKind, InputKinds};
 use serde_json::{Value, json};
 
-use crate::harness::{Server, connected_with, raw, target, with_inbox};
+use crate::harness::{Server, TestInbox, connected_with, raw, target, until_removed, with_inbox};
 
 const STATUS: &str = "notifications/tasks/status";
 
-async fn client_with_inbox(receiver: ReceiverOptions) -> (Client, Server, Inbox) {
+async fn client_with_inbox(receiver: ReceiverOptions) -> (Client, Server, TestInbox) {
     let (inbox, options) = with_inbox();
     let options = options.with_receiver_tasks(receiver);
     let (client, server) = connected_with(options, json!({})).await;
@@ -187,7 +187,7 @@ async fn a_cancelled_task_dismisses_its_request_and_stays_cancelled() {
         "Task cancelled by server"
     );
     assert_eq!(server.answer("wait").await["error"]["code"], -32603);
-    while events.recv().await != Ok(InboxEvent::Removed(item.id)) {}
+    until_removed(&mut events, item.id).await;
     let left = inbox.departure(item.id).map(|left| left.removal);
     assert_eq!(left, Some(outlast::client::Removal::TaskCancelled));
     // S1-49: a late response changes nothing.
@@ -271,7 +271,7 @@ async fn an_expired_task_is_gone_and_waiting_requests_fail() {
     let mut events = inbox.events();
     server.ask("wait", "tasks/result", named(&task)).await;
     assert_eq!(server.answer("wait").await["error"]["code"], -32602);
-    while events.recv().await != Ok(InboxEvent::Removed(item.id)) {}
+    until_removed(&mut events, item.id).await;
     let left = inbox.departure(item.id).map(|left| left.removal);
     assert_eq!(left, Some(outlast::client::Removal::TaskExpired));
     assert_eq!(
@@ -318,7 +318,7 @@ async fn tasks_belong_to_their_connection() {
     );
     let mut events = inbox.events();
     drop(first);
-    while events.recv().await != Ok(InboxEvent::Removed(item.id)) {}
+    until_removed(&mut events, item.id).await;
     let left = inbox.departure(item.id).map(|left| left.removal);
     assert_eq!(left, Some(outlast::client::Removal::Disconnected));
 }

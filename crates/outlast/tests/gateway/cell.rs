@@ -78,15 +78,19 @@ impl Cell {
         rows.flatten().collect()
     }
 
-    /// What happens to a stored call that runs when the gateway dies.
-    pub(crate) fn recovery(self, may_repeat: bool) -> Recovery {
-        // A legacy server creates a task only on request, a modern one if the call takes long.
-        let is_task = match self.server {
+    /// Whether the server runs a long call as its own task. A legacy server creates a task only on
+    /// request, a modern one if the call takes long.
+    pub(crate) fn is_task_of_the_server(self) -> bool {
+        match self.server {
             Server::V1 => self.client.has_tasks(),
             Server::V2 => true,
             Server::PlainLegacy | Server::PlainModern => false,
-        };
-        if is_task && self.server_transport == Transport::Http {
+        }
+    }
+
+    /// What happens to a stored call that runs when the gateway dies.
+    pub(crate) fn recovery(self, may_repeat: bool) -> Recovery {
+        if self.is_task_of_the_server() && self.server_transport == Transport::Http {
             Recovery::Resumed
         } else if may_repeat {
             Recovery::RunsAgain

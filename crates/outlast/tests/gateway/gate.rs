@@ -1,10 +1,14 @@
-//! A gate where tools of the server wait for a permit of the test, and a counter of their runs.
+//! A gate where tools of the server wait for a permit of the test, and counters of their runs and of
+//! the polls of their tasks.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use async_trait::async_trait;
+use outlast::server::{FilteredRequest, Middleware, RequestError, TaskInfo};
 use outlast::tools::ToolFailure;
+use outlast_testkit::within;
 use tokio::sync::Semaphore;
 
 pub(crate) struct Gate {
@@ -12,6 +16,21 @@ pub(crate) struct Gate {
     permits: Semaphore,
     waiting: AtomicUsize,
     runs: AtomicUsize,
+    polls: AtomicUsize,
+}
+
+/// Counts the polls that a server receives.
+pub(crate) struct PollCounter(pub(crate) Arc<Gate>);
+
+#[async_trait]
+impl Middleware for PollCounter {
+    async fn get_task(
+        &self,
+        request: FilteredRequest<'_, TaskInfo>,
+    ) -> Result<TaskInfo, RequestError> {
+        self.0.polls.fetch_add(1, Ordering::SeqCst);
+        request.run().await
+    }
 }
 
 impl Gate {
@@ -20,6 +39,7 @@ impl Gate {
             permits: Semaphore::new(0),
             waiting: AtomicUsize::new(0),
             runs: AtomicUsize::new(0),
+            polls: AtomicUsize::new(0),
         })
     }
 
@@ -63,9 +83,18 @@ impl Gate {
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
         };
-        // A paused clock may have to advance.
-        let waited = tokio::time::timeout(Duration::from_secs(3_600), waiting).await;
-        waited.unwrap();
+        // Not `eventually`: the future of an async closure cannot be spawned.
+        within(&format!("{calls} calls wait"), waiting).await;
+    }
+
+    /// Waits until the server has received `polls` polls.
+    pub(crate) async fn until_polled(&self, polls: usize) {
+        let polled = async {
+            while self.polls.load(Ordering::SeqCst) < polls {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        within(&format!("{polls} polls"), polled).await;
     }
 }
 

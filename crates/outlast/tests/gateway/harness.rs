@@ -19,7 +19,7 @@ use outlast_testkit::within;
 use serde_json::{Value, json};
 
 use crate::cell::Server;
-use crate::gate::Gate;
+use crate::gate::{Gate, PollCounter};
 
 /// A server, the gateway in front of it, and the gate of the server's tools.
 pub(crate) struct Harness {
@@ -75,7 +75,7 @@ impl Harness {
             Ok(outlast::resources::Contents::text("a note"))
         });
         let resources = Resources::new().with(note);
-        let (_, direct) = served(tools(server, &gate), plan.behind, resources.clone()).await;
+        let (_, direct) = served(tools(server, &gate), plan.behind, resources.clone(), &gate).await;
         let settings = plan.settings.with_era(server.era());
         let upstream = Upstream::new("behind", (plan.way)(direct.clone()), settings);
         let (_, mcp_server) = gateway_with_policy(plan.policy, upstream).await;
@@ -168,6 +168,7 @@ pub(crate) async fn served(
     tools: Tools,
     policy: Policy,
     resources: Resources,
+    gate: &Arc<Gate>,
 ) -> (Engine, Arc<McpServer>) {
     let prompts = Prompts::new().with(Prompt::new("greet", "says hello", |_| async move {
         Ok(vec![outlast::prompts::user(outlast::content::text_block(
@@ -179,6 +180,7 @@ pub(crate) async fn served(
         .tools(tools)
         .prompts(prompts)
         .resources(resources)
+        .middleware(PollCounter(gate.clone()))
         .policy(policy);
     started(server.build()).await
 }

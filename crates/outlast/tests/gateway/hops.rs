@@ -43,13 +43,6 @@ async fn call(client: &Client, tool: &str, preference: TaskPreference) -> Execut
     client.call_tool(tool, ()).task(preference).await.unwrap()
 }
 
-/// Waits until `calls` calls wait at the gate, with a timeout.
-async fn until_waiting(harness: &Harness, calls: usize) {
-    let waiting = harness.until_waiting(calls);
-    let waited = tokio::time::timeout(Duration::from_secs(60), waiting).await;
-    waited.unwrap();
-}
-
 #[tokio::test]
 async fn closing_the_stream_of_a_modern_call_cancels_it_unless_a_task() {
     // BR-CAN-7.
@@ -62,19 +55,21 @@ async fn closing_the_stream_of_a_modern_call_cancels_it_unless_a_task() {
     ] {
         let (client, harness, _listening) = over_http(server).await;
         let plain = call(&client, tool, TaskPreference::Forbid).await;
-        until_waiting(&harness, 1).await;
-        // Long enough to become a task.
-        tokio::time::sleep(Duration::from_millis(300)).await;
+        harness.until_waiting(1).await;
+        if tool == "keeps" {
+            // The gateway knows the task when it polls it.
+            harness.gate.until_polled(1).await;
+        }
         drop(plain);
-        until_waiting(&harness, 0).await;
+        harness.until_waiting(0).await;
         let task = call(&client, tool, TaskPreference::Require).await;
         assert!(task.task().await.is_some());
-        until_waiting(&harness, 1).await;
+        harness.until_waiting(1).await;
         drop((task, client));
         tokio::time::sleep(Duration::from_millis(500)).await;
-        until_waiting(&harness, 1).await;
+        harness.until_waiting(1).await;
         harness.gate.add_permits(1);
-        until_waiting(&harness, 0).await;
+        harness.until_waiting(0).await;
     }
 }
 
@@ -84,9 +79,8 @@ async fn the_task_id_in_a_header_is_that_of_its_hop() {
     let (client, harness, _listening) = over_http(Server::V2).await;
     let task = call(&client, "gated", TaskPreference::Require).await;
     let id = task.task().await.unwrap();
-    until_waiting(&harness, 1).await;
-    // Long enough for a poll or two on each hop.
-    tokio::time::sleep(Duration::from_millis(2_500)).await;
+    harness.until_waiting(1).await;
+    harness.gate.until_polled(2).await;
     harness.gate.add_permits(1);
     let settled = tokio::time::timeout(Duration::from_secs(60), task.outcome()).await;
     assert_eq!(said(&settled.unwrap().unwrap()), "through");
@@ -112,15 +106,15 @@ async fn a_call_without_a_task_is_cancelled_when_the_gateway_stops() {
         let mcp_server = running.endpoints()[0].server.clone();
         let mut caller = connect(Kind::PlainLegacy, &mcp_server).await;
         caller.send("tools/call", json!({ "name": "keeps" })).await;
-        until_waiting(&harness, 1).await;
-        // Wait until the gateway knows the task.
-        tokio::time::sleep(Duration::from_millis(1_500)).await;
+        harness.until_waiting(1).await;
+        // The gateway knows the task when it polls it.
+        harness.gate.until_polled(1).await;
         running
             .engine()
             .clone()
             .shutdown(Duration::ZERO)
             .await
             .unwrap();
-        until_waiting(&harness, 0).await;
+        harness.until_waiting(0).await;
     }
 }

@@ -6,10 +6,9 @@ use outlast::Outlast;
 use outlast::gateway::Upstream;
 use outlast::task::Policy;
 use outlast::transport::http::HttpOptions;
+use outlast_testkit::mcp::HttpClient;
 use outlast_testkit::mcp::caller::{Caller, Ending, KINDS, Kind};
 use serde_json::{Value, json};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
 
 use crate::caller::connect;
 use crate::cell;
@@ -235,47 +234,19 @@ async fn a_session_is_valid_only_at_its_endpoint() {
     let gateway = outlast.gateway(upstreams.into());
     let running = gateway.await.unwrap().http(None, HttpOptions::default());
     let running = running.await.unwrap();
-    let urls: Vec<_> = running
-        .endpoints()
-        .iter()
-        .map(|served| running.url(served))
-        .collect();
-    let hello = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
-        "protocolVersion": "2025-11-25", "capabilities": {},
-        "clientInfo": { "name": "by-hand", "version": "1" } } });
-    let begun = post(&urls[0], "", &hello).await;
-    let session = begun
-        .lines()
-        .find(|line| line.starts_with("mcp-session-id"))
-        .unwrap_or_else(|| panic!("{begun}"));
-    let ping = json!({ "jsonrpc": "2.0", "id": 2, "method": "ping" });
-    let elsewhere = post(&urls[1], session, &ping).await;
-    assert!(elsewhere.starts_with("HTTP/1.1 404"), "{elsewhere}");
-    let here = post(&urls[0], session, &ping).await;
-    assert!(here.starts_with("HTTP/1.1 200"), "{here}");
-    running.shutdown().await.unwrap();
-}
-
-/// The whole response to a POST with an additional header.
-async fn post(url: &str, header: &str, message: &Value) -> String {
-    let (authority, path) = url
-        .strip_prefix("http://")
-        .and_then(|rest| rest.split_once('/'))
-        .unwrap();
-    let body = message.to_string();
-    let more = if header.is_empty() {
-        String::new()
-    } else {
-        format!("{header}\r\n")
+    let endpoints = running.endpoints();
+    let url = running.url(&endpoints[0]);
+    let authority = url.strip_prefix("http://").unwrap().split('/').next();
+    let mut here = HttpClient {
+        path: endpoints[0].path.clone(),
+        ..HttpClient::without_session(authority.unwrap().parse().unwrap())
     };
-    let request = format!(
-        "POST /{path} HTTP/1.1\r\nhost: {authority}\r\naccept: application/json, text/event-stream\r\n\
-         content-type: application/json\r\ncontent-length: {}\r\nconnection: close\r\n{more}\r\n{body}",
-        body.len()
-    );
-    let mut stream = TcpStream::connect(authority).await.unwrap();
-    stream.write_all(request.as_bytes()).await.unwrap();
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).await.unwrap();
-    answer
+    here.introduce("2025-11-25").await;
+    let elsewhere = HttpClient {
+        path: endpoints[1].path.clone(),
+        ..here.clone()
+    };
+    assert_eq!(elsewhere.ask("ping", json!({})).await.status, 404);
+    assert_eq!(here.ask("ping", json!({})).await.status, 200);
+    running.shutdown().await.unwrap();
 }

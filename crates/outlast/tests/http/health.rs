@@ -12,30 +12,15 @@ use outlast_engine::store::Health;
 use outlast_testkit::FaultyStore;
 use outlast_testkit::mcp::HttpClient;
 use serde_json::{Value, json};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::{sleep, timeout};
 
 use crate::harness::Harness;
 
-/// The status and the body of a GET on a separate connection.
-pub(crate) async fn get(client: &HttpClient, path: &str) -> (u16, String) {
-    let host = client.address;
-    let request = format!("GET {path} HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\n\r\n");
-    let mut stream = TcpStream::connect(host).await.unwrap();
-    stream.write_all(request.as_bytes()).await.unwrap();
-    let mut response = String::new();
-    let read = timeout(LIMIT, stream.read_to_string(&mut response)).await;
-    read.unwrap().unwrap();
-    let (head, body) = response.split_once("\r\n\r\n").unwrap();
-    let status = head.split(' ').nth(1).unwrap().parse().unwrap();
-    (status, body.to_owned())
-}
-
 /// Whether the server is ready; `/healthz` is 200 in any case.
 async fn ready(client: &HttpClient) -> Result<(), String> {
-    assert_eq!(get(client, "/healthz").await, (200, "ok\n".to_owned()));
-    let (status, body) = get(client, "/readyz").await;
+    assert_eq!(client.get("/healthz").await, (200, "ok\n".to_owned()));
+    let (status, body) = client.get("/readyz").await;
     assert_eq!(body.lines().count(), 1, "{body:?}");
     match status {
         200 => {

@@ -54,13 +54,11 @@ async fn after_a_disconnect_an_input_request_keeps_its_id() {
     let task = client.task("ask", json!({})).await;
     let mut waiting = client.result(&task).await;
     let (_, input_request) = waiting.next_message("elicitation/create").await;
-    drop(waiting);
-    notice_disconnect().await;
+    waiting.disconnect().await;
     let mut general = client.listen(None).await;
     let (_, again) = general.next_message("elicitation/create").await;
     assert_eq!(again, input_request);
-    drop(general);
-    notice_disconnect().await;
+    general.disconnect().await;
     let mut waiting = client.result(&task).await;
     let (_, again) = waiting.next_message("elicitation/create").await;
     assert_eq!(again, input_request);
@@ -82,9 +80,4 @@ async fn an_input_request_is_sent_on_one_stream_only() {
     one.silence().await;
     client.respond(&input_request["id"], "Lee").await;
     client.until(&task, "completed").await;
-}
-
-/// Gives the server time to notice a closed connection.
-async fn notice_disconnect() {
-    tokio::time::sleep(std::time::Duration::from_millis(100)).await;
 }

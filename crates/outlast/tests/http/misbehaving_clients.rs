@@ -20,9 +20,7 @@ async fn an_input_request_is_repeated_until_it_has_a_response() {
         let mut waiting = client.result(&task).await;
         let (_, input_request) = waiting.next_message("elicitation/create").await;
         input_requests.push(input_request);
-        drop(waiting);
-        // The server needs time to notice the disconnect.
-        tokio::time::sleep(Duration::from_millis(50)).await;
+        waiting.disconnect().await;
     }
     input_requests.dedup();
     assert_eq!(input_requests.len(), 1, "{input_requests:?}");

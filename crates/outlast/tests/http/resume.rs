@@ -121,8 +121,7 @@ async fn an_unknown_event_id_opens_a_stream_with_open_tasks() {
         );
         let (_, input_request) = fresh.next_message("elicitation/create").await;
         assert!(input_request["id"].as_str().unwrap().starts_with(&asks));
-        drop(fresh);
-        tokio::time::sleep(Duration::from_millis(100)).await;
+        fresh.disconnect().await;
     }
 }
 

@@ -7,13 +7,12 @@ use outlast::store::open_store;
 use outlast::task::Policy;
 use outlast::transport::http::HttpOptions;
 use outlast_engine::store::OpeningStore;
-use outlast_testkit::mcp::HttpClient;
 use outlast_testkit::mcp::http::Answer;
+use outlast_testkit::mcp::{HttpClient, tasks_only, with_modern_meta};
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
 use crate::harness::Harness;
-use crate::health::get;
 
 #[tokio::test]
 async fn requests_before_the_store_opens_get_starting() {
@@ -49,18 +48,18 @@ async fn requests_before_the_store_opens_get_starting() {
     }
     for method in ["tasks/get", "tasks/update", "tasks/cancel"] {
         let params = json!({ "taskId": task, "inputResponses": {} });
-        let rejected = ask_modern(&client, method, &task, params).await;
+        let rejected = ask_modern(&client, method, params).await;
         assert_starting(&rejected.json().await);
     }
     for method in ["tools/call", "tools/list", "subscriptions/listen"] {
-        let rejected = ask_modern(&client, method, "gated", json!({ "name": "gated" })).await;
+        let rejected = ask_modern(&client, method, json!({ "name": "gated" })).await;
         assert_eq!(rejected.status, 503, "{method}");
         assert_starting(&rejected.json().await);
     }
-    let (status, why) = get(&client, "/readyz").await;
+    let (status, why) = client.get("/readyz").await;
     assert_eq!(status, 503);
     assert!(why.starts_with("not ready: starting"), "{why}");
-    assert_eq!(get(&client, "/healthz").await.0, 200);
+    assert_eq!(client.get("/healthz").await.0, 200);
     let introduction = json!({
         "protocolVersion": "2025-11-25", "capabilities": {},
         "clientInfo": { "name": "early", "version": "1" },
@@ -76,31 +75,17 @@ async fn requests_before_the_store_opens_get_starting() {
     open.send(store).ok().unwrap();
     start.await.unwrap().unwrap();
     assert_eq!(client.status(&task).await["result"]["status"], "completed");
-    assert_eq!(get(&client, "/readyz").await.0, 200);
+    assert_eq!(client.get("/readyz").await.0, 200);
     // A modern caller without a token does not see the tasks of a session.
-    let unknown = ask_modern(&client, "tasks/get", &task, json!({ "taskId": task })).await;
+    let unknown = ask_modern(&client, "tasks/get", json!({ "taskId": task })).await;
     assert_eq!(unknown.json().await["error"]["code"], -32602);
     harness.stop().await;
 }
 
-/// The response to a modern request about the tool or task `name`.
-async fn ask_modern(client: &HttpClient, method: &str, name: &str, mut params: Value) -> Answer {
-    params["_meta"] = json!({
-        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-        "io.modelcontextprotocol/clientInfo": { "name": "early", "version": "1" },
-        "io.modelcontextprotocol/clientCapabilities": {
-            "extensions": { "io.modelcontextprotocol/tasks": {} },
-        },
-    });
-    let request = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
-    let headers = [
-        ("mcp-protocol-version", "2026-07-28"),
-        ("mcp-method", method),
-        ("mcp-name", name),
-        ("mcp-session-id", ""),
-    ];
-    let body = request.to_string();
-    client.send("POST", &headers, body.as_bytes()).await
+/// The response to a modern request.
+async fn ask_modern(client: &HttpClient, method: &str, params: Value) -> Answer {
+    let params = with_modern_meta(params, tasks_only());
+    HttpClient::modern(client.address).ask(method, params).await
 }
 
 fn assert_starting(response: &Value) {

@@ -52,9 +52,7 @@ async fn task_notifications_survive_a_disconnect() {
     let mut general = client.listen(None).await;
     let seen = general.event().await.unwrap().id.unwrap();
     let task = client.task("gated", json!({})).await;
-    drop(general);
-    // The server needs time to notice the disconnect.
-    tokio::time::sleep(Duration::from_millis(100)).await;
+    general.disconnect().await;
     harness.gate.add_permits(1);
     client.until(&task, "completed").await;
     let mut again = client.listen(Some(&seen)).await;
@@ -86,9 +84,7 @@ async fn progress_reaches_a_wait_and_a_general_stream() {
         let related = &received["params"]["_meta"]["io.modelcontextprotocol/related-task"];
         assert_eq!(related["taskId"], task);
         client.until(task, "completed").await;
-        drop(stream);
-        // The server needs time to notice the disconnect.
-        tokio::time::sleep(Duration::from_millis(100)).await;
+        stream.disconnect().await;
     }
 }
 

@@ -1,9 +1,10 @@
 //! Both eras on one stdio connection, and the metadata of a request.
 
+use outlast_testkit::mcp::with_modern_meta;
 use serde_json::json;
 
 use crate::harness::Harness;
-use crate::stdio_client::{StdioClient, everything, with_meta};
+use crate::stdio_client::{StdioClient, everything};
 
 #[tokio::test(start_paused = true)]
 async fn a_server_is_discovered_without_a_handshake() {
@@ -65,7 +66,7 @@ async fn both_eras_share_one_connection() {
 async fn the_error_for_a_version_names_the_supported_ones() {
     // V2-VER-1.
     let mut client = StdioClient::connect(Harness::new().await.server);
-    let mut params = with_meta(json!({}), json!({}));
+    let mut params = with_modern_meta(json!({}), json!({}));
     params["_meta"]["io.modelcontextprotocol/protocolVersion"] = json!("v999");
     client
         .write(json!({ "jsonrpc": "2.0", "id": "x", "method": "tools/list", "params": params }))
@@ -82,7 +83,7 @@ async fn incomplete_metadata_is_rejected() {
     let mut client = StdioClient::connect(Harness::new().await.server);
     let ask = |id: &str, method: &str, params: serde_json::Value| json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params });
     for missing in ["protocolVersion", "clientCapabilities"] {
-        let mut params = with_meta(json!({}), json!({}));
+        let mut params = with_modern_meta(json!({}), json!({}));
         let key = format!("io.modelcontextprotocol/{missing}");
         params["_meta"].as_object_mut().unwrap().remove(&key);
         client.write(ask(missing, "tools/list", params)).await;
@@ -94,7 +95,7 @@ async fn incomplete_metadata_is_rejected() {
         let rejected = client.answer_to(json!(method)).await;
         assert_eq!(rejected["error"]["code"], -32602, "{method}");
     }
-    let mut params = with_meta(json!({}), json!({}));
+    let mut params = with_modern_meta(json!({}), json!({}));
     params["_meta"]["io.modelcontextprotocol/logLevel"] = json!("loud");
     client.write(ask("level", "tools/list", params)).await;
     assert_eq!(

@@ -2,11 +2,11 @@
 
 use outlast::transport::http::{HttpOptions, serve};
 use outlast::wire::OnMissingName;
+use outlast_testkit::mcp::with_modern_meta;
 use serde_json::json;
 
 use crate::harness::Harness;
 use crate::http_client::{ModernHttpClient, served};
-use crate::stdio_client::with_meta;
 
 #[tokio::test]
 async fn headers_must_match_the_body() {
@@ -154,7 +154,7 @@ async fn the_version_header_is_checked_before_the_version() {
     let harness = Harness::new().await;
     let server = served(&harness.server).await;
     let http = ModernHttpClient::of(&server);
-    let mut params = with_meta(json!({}), json!({}));
+    let mut params = with_modern_meta(json!({}), json!({}));
     params["_meta"]["io.modelcontextprotocol/protocolVersion"] = json!("v999");
     let message = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": params });
     let rejected = http.post(&message, &[]).await;
@@ -191,11 +191,7 @@ async fn a_modern_request_belongs_to_no_session() {
     let note = json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": {} });
     assert_eq!(http.post(&note, &[]).await.status, 202);
     for method in ["GET", "DELETE"] {
-        let request = format!(
-            "{method} /mcp HTTP/1.1\r\nhost: {}\r\naccept: text/event-stream\r\nmcp-protocol-version: 2026-07-28\r\n\r\n",
-            http.address
-        );
-        let rejected = outlast_testkit::mcp::http::send(http.address, request.as_bytes()).await;
+        let rejected = http.http.send(method, &[], b"").await;
         assert_eq!(rejected.status, 405, "{method}");
         assert_eq!(rejected.header("allow"), Some("POST, OPTIONS"), "{method}");
     }

@@ -6,12 +6,13 @@ use std::time::Duration;
 
 use outlast::server::McpServer;
 use outlast::transport::http::{HttpOptions, HttpServer, serve};
-use outlast_testkit::mcp::http::{self as bytes, Answer};
+use outlast_testkit::mcp::http::Answer;
+use outlast_testkit::mcp::{HttpClient, with_modern_meta};
 use outlast_testkit::within;
 use serde_json::{Value, json};
 
 use crate::schema;
-use crate::stdio_client::{everything, with_meta};
+use crate::stdio_client::everything;
 
 pub(crate) async fn served(mcp_server: &Arc<McpServer>) -> HttpServer {
     serve(mcp_server.clone(), HttpOptions::default())
@@ -22,25 +23,28 @@ pub(crate) async fn served(mcp_server: &Arc<McpServer>) -> HttpServer {
 /// A client.
 #[derive(Clone)]
 pub(crate) struct ModernHttpClient {
-    pub(crate) address: SocketAddr,
-    pub(crate) token: Option<&'static str>,
+    pub(crate) http: HttpClient,
     /// The capabilities that it declares.
     pub(crate) can: Value,
 }
 
 impl ModernHttpClient {
     pub(crate) fn of(server: &HttpServer) -> Self {
-        Self {
-            address: server.local_addr(),
-            token: None,
-            can: everything(),
-        }
+        Self::at(server.local_addr(), None)
     }
 
     pub(crate) fn with_token(server: &HttpServer, token: &'static str) -> Self {
+        Self::at(server.local_addr(), Some(token))
+    }
+
+    pub(crate) fn at(address: SocketAddr, token: Option<&'static str>) -> Self {
+        let http = HttpClient {
+            token,
+            ..HttpClient::modern(address)
+        };
         Self {
-            token: Some(token),
-            ..Self::of(server)
+            http,
+            can: everything(),
         }
     }
 
@@ -56,46 +60,17 @@ impl ModernHttpClient {
         params: Value,
         other: &[(&str, &str)],
     ) -> Answer {
-        let params = with_meta(params, self.can.clone());
+        let params = with_modern_meta(params, self.can.clone());
         let message = json!({ "jsonrpc": "2.0", "id": "h", "method": method, "params": params });
         self.post(&message, other).await
     }
 
     pub(crate) async fn post(&self, message: &Value, other: &[(&str, &str)]) -> Answer {
-        let body = message.to_string();
-        let (host, length) = (self.address.to_string(), body.len().to_string());
-        let params = &message["params"];
-        let name = ["name", "uri", "taskId"];
-        let name = name.iter().find_map(|name| params[name].as_str());
-        let mut headers = vec![
-            ("host", host.as_str()),
-            ("accept", "application/json, text/event-stream"),
-            ("content-type", "application/json"),
-            ("content-length", &length),
-            ("mcp-protocol-version", "2026-07-28"),
-        ];
-        headers.extend(
-            message["method"]
-                .as_str()
-                .map(|method| ("mcp-method", method)),
-        );
-        headers.extend(name.map(|name| ("mcp-name", name)));
-        let say = params["arguments"]["say"].as_str();
-        headers.extend(say.map(|say| ("mcp-param-say", say)));
-        let token = self.token.map(|token| format!("Bearer {token}"));
-        headers.extend(token.as_deref().map(|token| ("authorization", token)));
-        headers.retain(|(name, _)| {
-            let mut replaced = other.iter().map(|(name, _)| name);
-            !replaced.any(|replaced| replaced.eq_ignore_ascii_case(name))
-        });
-        headers.extend(other.iter().filter(|(_, value)| !value.is_empty()));
-        let mut request = String::from("POST /mcp HTTP/1.1\r\n");
-        for (name, value) in headers {
-            request.push_str(&format!("{name}: {value}\r\n"));
-        }
-        request.push_str("\r\n");
-        request.push_str(&body);
-        bytes::send(self.address, request.as_bytes()).await
+        // The input schema of the tool maps its argument `say` to this header.
+        let say = message["params"]["arguments"]["say"].as_str();
+        let mut headers: Vec<_> = say.map(|say| ("mcp-param-say", say)).into_iter().collect();
+        headers.extend(other);
+        self.http.post_with(message, &headers).await
     }
 
     /// Sends a request whose response is JSON with status 200.

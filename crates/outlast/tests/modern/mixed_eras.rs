@@ -130,11 +130,7 @@ async fn legacy(owners: Arc<Owners>, address: SocketAddr, owner: usize) {
 
 /// Makes modern calls: promoted and polled, promoted and subscribed, or inline.
 async fn modern(owners: Arc<Owners>, address: SocketAddr, owner: usize) {
-    let http = ModernHttpClient {
-        address,
-        token: Some(OWNERS[owner]),
-        can: everything(),
-    };
+    let http = ModernHttpClient::at(address, Some(OWNERS[owner]));
     for number in 0..TASKS_PER_CLIENT {
         let word = format!("v2-{owner}-{number}");
         let call = json!({ "name": "say", "arguments": { "word": word } });

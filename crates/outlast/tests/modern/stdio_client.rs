@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use outlast::server::McpServer;
 use outlast::transport::stdio;
-use outlast_testkit::mcp::{Line, LineClient};
+use outlast_testkit::mcp::{Line, LineClient, with_modern_meta};
 use outlast_testkit::wait_for;
 use serde_json::{Value, json};
 
@@ -29,7 +29,8 @@ impl StdioClient {
     /// Sends a modern request with these capabilities; returns its id.
     pub(crate) async fn send_with(&mut self, method: &str, params: Value, can: Value) -> Value {
         let id = json!(format!("m{}", self.fresh_id()));
-        self.send_as(&id, method, with_meta(params, can)).await;
+        self.send_as(&id, method, with_modern_meta(params, can))
+            .await;
         id
     }
 
@@ -119,15 +120,4 @@ pub(crate) fn everything() -> Value {
 /// Capabilities of a client without task support.
 pub(crate) fn no_tasks() -> Value {
     json!({ "elicitation": {}, "sampling": {}, "roots": {} })
-}
-
-/// `params` with the `_meta` of a modern request.
-pub(crate) fn with_meta(mut params: Value, can: Value) -> Value {
-    params["_meta"]["io.modelcontextprotocol/protocolVersion"] = json!("2026-07-28");
-    params["_meta"]["io.modelcontextprotocol/clientCapabilities"] = can;
-    let info = &mut params["_meta"]["io.modelcontextprotocol/clientInfo"];
-    if info.is_null() {
-        *info = json!({ "name": "by-hand", "version": "1" });
-    }
-    params
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use outlast_testkit::wait_for;
 use serde_json::{Value, json};
 
 use crate::harness::{Harness, named};
@@ -199,13 +200,11 @@ async fn a_cancellation_racing_the_end_leaves_one_outcome() {
         let cancel = client.send("tasks/cancel", json!({ "taskId": task })).await;
         harness.open_gate();
         client.answer_to(cancel).await;
-        let end = loop {
+        let end = wait_for("the task ends", async || {
             let now = client.status(&task).await;
-            if now["status"] != "working" {
-                break now;
-            }
-            tokio::time::sleep(Duration::from_millis(1)).await;
-        };
+            (now["status"] != "working").then_some(now)
+        });
+        let end = end.await;
         assert!(
             end["status"] == "completed" || end["status"] == "cancelled",
             "{end}"

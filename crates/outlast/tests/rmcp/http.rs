@@ -1,10 +1,10 @@
 //! The rmcp server over HTTP: separate sessions, the head of the request, sessions after a restart.
 
 use outlast::store::open_store;
+use outlast_testkit::mcp::HttpClient;
 use serde_json::{Value, json};
 
 use crate::harness::{test_handler, text};
-use crate::http_caller::Caller;
 use crate::test_handler::HandlerControl;
 
 #[tokio::test]
@@ -13,13 +13,15 @@ async fn sessions_have_separate_handlers_and_tasks() {
     let (control, _reports) = HandlerControl::new();
     let server = test_handler(&control).build();
     let running = server.serve_http("127.0.0.1:0").await.unwrap();
-    let one = Caller::connect(running.local_addr()).await;
-    let two = Caller::connect(running.local_addr()).await;
-    let task = one.task("gated").await;
-    let foreign = two.call("tasks/get", json!({ "taskId": task })).await;
+    let one = HttpClient::connect(running.local_addr()).await;
+    let two = HttpClient::connect(running.local_addr()).await;
+    let task = one.task("gated", json!({})).await;
+    let foreign = two.response("tasks/get", json!({ "taskId": task })).await;
     assert_eq!(foreign["error"]["code"], -32602);
     control.gate.add_permits(1);
-    let answer = one.call("tasks/result", json!({ "taskId": task })).await;
+    let answer = one
+        .response("tasks/result", json!({ "taskId": task }))
+        .await;
     assert_eq!(text(&answer), "through");
     running.shutdown().await.unwrap();
 }
@@ -29,12 +31,16 @@ async fn the_handler_gets_the_head_of_the_request() {
     let (control, _reports) = HandlerControl::new();
     let server = test_handler(&control).build();
     let running = server.serve_http("127.0.0.1:0").await.unwrap();
-    let caller = Caller::connect(running.local_addr()).await;
-    let answer = caller.call("tools/call", json!({ "name": "caller" })).await;
+    let client = HttpClient::connect(running.local_addr()).await;
+    let answer = client
+        .response("tools/call", json!({ "name": "caller" }))
+        .await;
     let seen: Value = serde_json::from_str(&text(&answer)).unwrap();
     assert_eq!(seen["host"], true);
-    let task = caller.task("caller").await;
-    let answer = caller.call("tasks/result", json!({ "taskId": task })).await;
+    let task = client.task("caller", json!({})).await;
+    let answer = client
+        .response("tasks/result", json!({ "taskId": task }))
+        .await;
     let seen: Value = serde_json::from_str(&text(&answer)).unwrap();
     assert_eq!(seen["host"], true);
     running.shutdown().await.unwrap();
@@ -57,17 +63,23 @@ async fn a_session_continues_after_a_restart_with_a_new_handler() {
             .unwrap()
     };
     let running = serve().await;
-    let mut caller = Caller::connect(running.local_addr()).await;
+    let mut client = HttpClient::connect(running.local_addr()).await;
     control.gate.add_permits(1);
-    let task = caller.task("gated").await;
-    caller.call("tasks/result", json!({ "taskId": task })).await;
+    let task = client.task("gated", json!({})).await;
+    client
+        .response("tasks/result", json!({ "taskId": task }))
+        .await;
     running.shutdown().await.unwrap();
 
     let running = serve().await;
-    caller.address = running.local_addr();
-    let answer = caller.call("tasks/result", json!({ "taskId": task })).await;
+    client.address = running.local_addr();
+    let answer = client
+        .response("tasks/result", json!({ "taskId": task }))
+        .await;
     assert_eq!(text(&answer), "through");
-    let answer = caller.call("tools/call", json!({ "name": "caller" })).await;
+    let answer = client
+        .response("tools/call", json!({ "name": "caller" }))
+        .await;
     let seen: Value = serde_json::from_str(&text(&answer)).unwrap();
     assert_eq!(seen["name"], "by-hand");
     running.shutdown().await.unwrap();

@@ -8,7 +8,6 @@ mod faults;
 mod handler_lifetime;
 mod harness;
 mod http;
-mod http_caller;
 mod input_requests;
 mod killed;
 mod modern;

@@ -23,7 +23,10 @@ use super::{
     ActiveRequest, ClientHandle, HandlerFuture, HttpParts, IncomingRequest, Next, Reply,
     ResponseStream, Scopes, Session, StreamId, audit,
 };
+use crate::log_limit::LogLimit;
 use initialize::{ALL_TASK_METHODS, declared_tasks};
+
+static NOT_APPLIED: LogLimit = LogLimit::new();
 
 /// A request of a session that is being handled: the session, and the stream of the response.
 #[derive(Clone, Copy)]
@@ -151,7 +154,9 @@ impl Session {
             .provide_input(&self.scope(), task, answers)
             .await
         {
-            tracing::info!(%task, %error, "could not apply an input response");
+            NOT_APPLIED.log(|suppressed| {
+                tracing::info!(%task, %error, suppressed, "could not apply an input response");
+            });
         }
     }
 

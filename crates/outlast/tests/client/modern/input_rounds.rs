@@ -34,9 +34,7 @@ async fn a_call_is_repeated_with_responses_and_unchanged_state() {
     server
         .reply(&first, asks(input_requests, Some(state)))
         .await;
-    while inbox.items().len() < 2 {
-        tokio::time::sleep(Duration::from_millis(1)).await;
-    }
+    inbox.until_items(2).await;
     for item in inbox.items() {
         assert_eq!(item.request.task, None);
         inbox.respond(item.id, raw(filled_in("x"))).unwrap();
@@ -153,9 +151,7 @@ async fn a_rejection_without_a_response_form_fails_the_call() {
     let sample = json!({ "method": "sampling/createMessage", "params": messages });
     let input_requests = json!({ "a": sample, "b": form("B?") });
     server.reply(&first, asks(input_requests, None)).await;
-    while inbox.items().len() < 2 {
-        tokio::time::sleep(Duration::from_millis(1)).await;
-    }
+    inbox.until_items(2).await;
     let items = inbox.items();
     let sampling =
         |item: &&client::InboxItem| item.request.kind == outlast::task::InputKind::Sample;
@@ -168,9 +164,7 @@ async fn a_rejection_without_a_response_form_fails_the_call() {
         "{settled:?}"
     );
     // The other input requests are dropped, and nothing is sent.
-    while !inbox.items().is_empty() {
-        tokio::time::sleep(Duration::from_millis(1)).await;
-    }
+    inbox.until_items(0).await;
     server.silence(Duration::from_secs(60)).await;
 }
 
@@ -220,9 +214,7 @@ async fn a_call_can_be_dropped_while_it_waits_for_the_user() {
     inbox.first().await;
     assert_eq!(call.cancel().await, Ok(()));
     assert_eq!(call.outcome().await, Ok(Outcome::Cancelled));
-    while !inbox.items().is_empty() {
-        tokio::time::sleep(Duration::from_millis(1)).await;
-    }
+    inbox.until_items(0).await;
     // V2-CANC-1: no request is in flight that could be cancelled.
     server.silence(Duration::from_secs(60)).await;
 }

@@ -84,9 +84,7 @@ async fn responses_are_sent_as_they_become_ready() {
     let call = begun(&client, &mut server).await;
     asks(&mut server, json!({ "a": form("A?"), "b": form("B?") })).await;
     inbox.first().await;
-    while inbox.items().len() < 2 {
-        tokio::time::sleep(Duration::from_millis(1)).await;
-    }
+    inbox.until_items(2).await;
     let of = |message: &str| {
         let items = inbox.items();
         let found = items.iter().find(|item| {
@@ -98,9 +96,7 @@ async fn responses_are_sent_as_they_become_ready() {
     inbox.respond(of("B?"), raw(filled_in("2"))).unwrap();
     assert_eq!(answers(&mut server).await, json!({ "b": filled_in("2") }));
     asks(&mut server, json!({ "a": form("A?"), "c": form("C?") })).await;
-    while inbox.items().len() < 2 {
-        tokio::time::sleep(Duration::from_millis(1)).await;
-    }
+    inbox.until_items(2).await;
     inbox.respond(of("A?"), raw(filled_in("1"))).unwrap();
     assert_eq!(answers(&mut server).await, json!({ "a": filled_in("1") }));
     inbox.respond(of("C?"), raw(filled_in("3"))).unwrap();
@@ -166,18 +162,12 @@ async fn an_input_request_that_disappears_is_dismissed() {
     let (client, mut server) = connected(options).await;
     let call = begun(&client, &mut server).await;
     asks(&mut server, json!({ "a": form("A?"), "b": form("B?") })).await;
-    while inbox.items().len() < 2 {
-        tokio::time::sleep(Duration::from_millis(1)).await;
-    }
+    inbox.until_items(2).await;
     asks(&mut server, json!({ "b": form("B?") })).await;
-    while inbox.items().len() > 1 {
-        tokio::time::sleep(Duration::from_millis(1)).await;
-    }
+    inbox.until_items(1).await;
     let look = server.expect_request("tasks/get").await;
     server.reply(&look, shown("working", 100, json!({}))).await;
-    while !inbox.items().is_empty() {
-        tokio::time::sleep(Duration::from_millis(1)).await;
-    }
+    inbox.until_items(0).await;
     ends(&mut server, &call).await;
     assert!(!server.has_received("tasks/update"));
 }

@@ -15,6 +15,7 @@ use outlast::transport::http::{self, HttpOptions, HttpServer};
 use outlast::transport::http_client::{self, HttpClientOptions};
 use outlast::transport::link::{Link, TransportError};
 use outlast::transport::{duplex, stdio};
+use outlast_engine::store::Filter;
 use outlast_testkit::mcp::caller::Caller;
 use outlast_testkit::mcp::endpoint::{ServerEndpoint, Transport};
 use outlast_testkit::within;
@@ -115,6 +116,21 @@ impl Deployment {
         until_attached(&self.store, task).await;
     }
 
+    /// Waits until the gateway has stored a task.
+    pub(super) async fn until_stored(&self) {
+        // Not `eventually`: the future of an async closure cannot be spawned.
+        let stored = async {
+            loop {
+                let page = self.store.search(&Filter::default(), None, 1).await;
+                if !page.unwrap().tasks.is_empty() {
+                    return;
+                }
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        within("a task is stored", stored).await;
+    }
+
     /// Crashes the server and starts another at the same address.
     pub(super) async fn crash_server(&mut self) {
         self.behind.crash().await;
@@ -152,7 +168,7 @@ struct ServedPipes {
 impl ServerSide {
     async fn new(cell: Cell, policy: Policy, gate: &Arc<Gate>) -> Self {
         let server = cell.server;
-        let begun = served(tools(server, gate), policy.clone(), Resources::new());
+        let begun = served(tools(server, gate), policy.clone(), Resources::new(), gate);
         let (engine, mcp_server) = begun.await;
         let listening = match cell.server_transport {
             Transport::Pipe => None,
@@ -219,6 +235,7 @@ impl ServerSide {
             tools(self.server, &self.gate),
             self.policy.clone(),
             Resources::new(),
+            &self.gate,
         );
         let (engine, mcp_server) = begun.await;
         self.engine = engine;

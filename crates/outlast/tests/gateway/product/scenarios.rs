@@ -189,8 +189,12 @@ pub(super) async fn client_leaves(cell: Cell) {
         Value::Null
     };
     deployment.gate.until_waiting(1).await;
-    // Long enough to be stored, and for a server with tasks to create one.
-    tokio::time::sleep(Duration::from_millis(1_500)).await;
+    if cell.is_task_of_the_server() {
+        deployment.gate.until_polled(1).await;
+    }
+    if cell.client != Kind::PlainModern {
+        deployment.until_stored().await;
+    }
     caller.disconnect();
     if cell.client == Kind::PlainModern {
         // BR-CAN-7: closing its stream cancels the call.
