@@ -3,6 +3,7 @@
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::process::Stdio;
+use std::time::Instant;
 
 use outlast_testkit::{RunCommand, ServerProcess, example, until};
 use serde_json::{Value, json};
@@ -191,6 +192,28 @@ fn requests_are_logged_only_with_the_audit_trail() {
         let count = lines.filter(|line| line.contains(event)).count();
         assert!(count >= least, "{event}: {audited}");
     }
+}
+
+#[test]
+fn a_flood_of_refused_requests_writes_few_lines() {
+    let home = TempDir::new().expect("a folder");
+    let behind = example("behind");
+    let words = ["--log", "outlast::audit=info", "--"];
+    let words = [&words[..], &[behind.to_str().expect("a path")]].concat();
+    let gateway = Gateway::start(home.path(), "127.0.0.1:0", &words, 1);
+    let before = gateway.log().len();
+    let begun = Instant::now();
+    for _ in 0..200 {
+        let answer = post(&gateway, "/mcp", "no such token", &[], "{}");
+        assert!(answer.starts_with("HTTP/1.1 4"), "{answer}");
+    }
+    // docs/limits.md: at most 20 lines in 10 s. A slow machine needs several of these windows.
+    let windows = begun.elapsed().as_secs() / 10 + 1;
+    let written = gateway.log().split_off(before);
+    let lines = written.lines().count() as u64;
+    assert!((1..=20 * windows).contains(&lines), "{windows}: {written}");
+    assert!(windows >= 10 || lines < 200, "{windows}: {written}");
+    assert!(written.contains("left_out=0"), "{written}");
 }
 
 #[test]
