@@ -12,7 +12,13 @@ pub(crate) fn run() -> Result<(), String> {
     let outlast = binary(Build::Debug)?;
     let driver = example("restart_gateway")?;
     for (name, listening) in servers::v1_over_http()? {
-        restart(name, &driver, "many,ask", &outlast, &listening?.url)?;
+        restart(
+            name,
+            &driver,
+            "many,commands,ask",
+            &outlast,
+            &listening?.url,
+        )?;
     }
     let everything = servers::everything_over_http()?;
     restart(

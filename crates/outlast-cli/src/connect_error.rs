@@ -118,6 +118,11 @@ impl ConnectError {
             {
                 "write a URL such as http://127.0.0.1:8040/mcp"
             }
+            (client::Error::Transport(TransportError::Unreachable(cause)), StartedBy::Other)
+                if cause.contains(UNKNOWN_HOST) =>
+            {
+                "check the spelling of the host name, and that this machine can resolve names"
+            }
             (client::Error::Transport(TransportError::Unreachable(_)), StartedBy::Other) => {
                 "check that a server listens there"
             }
@@ -136,20 +141,27 @@ impl ConnectError {
 /// How the cause of a failure begins if the URL is not one.
 const INVALID_URL: &str = "the URL is not valid";
 
-/// Returns the cause of a connection error, without the layers of the HTTP client around it.
+/// How the cause of a failure begins if the host has no address.
+const UNKNOWN_HOST: &str = "the host name cannot be resolved";
+
+/// Returns the cause of a connection error, without the command or the origin, which the text before
+/// it names.
 fn essence(cause: &str) -> &str {
-    let mut cause = cause
-        .rsplit("client error (Connect): ")
-        .next()
-        .unwrap_or(cause);
-    // The text before names the command already.
     if let Some((_, why)) = cause.split_once(" did not start: ") {
-        cause = why;
+        return why;
     }
-    for layer in ["tcp connect error: ", "dns error: "] {
-        cause = cause.strip_prefix(layer).unwrap_or(cause);
+    match cause.split_once(": ") {
+        Some((origin, why)) if origin.contains("://") => why,
+        _ => cause,
     }
-    cause
+}
+
+/// The cause of an error, for a text that says already that the server cannot be reached.
+pub(crate) fn cause(fault: &client::Error) -> String {
+    match fault {
+        client::Error::Transport(TransportError::Unreachable(cause)) => cause.clone(),
+        fault => fault.to_string(),
+    }
 }
 
 #[cfg(test)]
@@ -212,14 +224,18 @@ mod tests {
         };
         let url = "http://127.0.0.1:9/mcp";
         let unreachable =
-            client::Error::Transport(TransportError::Unreachable(
-            "http://127.0.0.1:9: error sending request: client error (Connect): tcp connect error: Connection refused".into(),
-        ));
+            |why: &str| client::Error::Transport(TransportError::Unreachable(why.into()));
+        let refusal = unreachable("http://127.0.0.1:9: Connection refused");
+        let unknown = unreachable("http://nowhere: the host name cannot be resolved: not known");
         let page = "<html>\n<p>\u{1b}[31mHello";
         for (found, expected) in [
             (
-                text(StartedBy::Other, url, unreachable),
+                text(StartedBy::Other, url, refusal),
                 "cannot connect to http://127.0.0.1:9/mcp: Connection refused\n  next: check that a server listens there",
+            ),
+            (
+                text(StartedBy::Other, "http://nowhere/mcp", unknown),
+                "cannot connect to http://nowhere/mcp: the host name cannot be resolved: not known\n  next: check the spelling of the host name, and that this machine can resolve names",
             ),
             (
                 text(StartedBy::Other, url, refused(404, page)),

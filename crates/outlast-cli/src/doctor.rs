@@ -15,7 +15,7 @@ use crate::connect::connect;
 use crate::exit::Failure;
 use crate::sessions::Purpose;
 use crate::target;
-use crate::terminal::{self, show};
+use crate::terminal::{self, Column, Line, Tone, table};
 use crate::terminal_host::TerminalHost;
 use crate::tools::{arguments, support};
 
@@ -175,44 +175,75 @@ fn print(found: &Findings) {
         .as_ref()
         .and_then(|info| info.open().ok())
         .unwrap_or_default();
-    show!(
-        "server    {} {}",
-        text_or_unknown(&info["name"]),
-        text_or_unknown(&info["version"])
-    );
-    show!(
-        "protocol  {} (connected in {connected_ms} ms)",
-        server.version
-    );
-    show!("tasks     {}", tasks(server.generation));
-    show!("offers    {}", offers(server));
+    let name = Line::new()
+        .text(text_or_unknown(&info["name"]))
+        .text(" ")
+        .text(text_or_unknown(&info["version"]));
+    show("server", name);
+    let connected = format!(" (connected in {connected_ms} ms)");
+    let protocol = Line::new().text(&server.version);
+    show("protocol", protocol.tone(Tone::Muted, connected));
+    show("tasks", tasks_line(server.generation));
+    show("offers", offers(server));
     match other {
         OtherEra::Present(other) => {
-            show!("also      {}", other.version);
-            show!("  tasks   {}", tasks(other.generation));
-            show!("  offers  {}", offers(other));
+            show("also", &*other.version);
+            show("  tasks", tasks_line(other.generation));
+            show("  offers", offers(other));
         }
-        OtherEra::Absent if server.is_modern() => show!("also      nothing older"),
-        OtherEra::Absent => show!("also      nothing newer"),
+        OtherEra::Absent if server.is_modern() => show("also", "nothing older"),
+        OtherEra::Absent => show("also", "nothing newer"),
         OtherEra::Unknown(reason) => {
             let which = if server.is_modern() { "older" } else { "newer" };
-            show!("also      unknown: no connection in the {which} era: {reason}");
+            let unknown = format!("unknown: no connection in the {which} era: {reason}");
+            show("also", Line::new().tone(Tone::Warning, unknown));
         }
     }
     if !tools.is_empty() {
-        show!("tools");
+        terminal::out(Line::new().tone(Tone::Strong, "tools"));
     }
-    for tool in tools.iter() {
-        show!(
-            "  {:<32} task {:<9} {}",
-            tool.name,
-            support(tool.task_support),
-            signature(tool)
-        );
+    let rows: Vec<_> = tools.iter().map(row).collect();
+    let width = terminal::out_width().map(|width| width.saturating_sub(INDENT.len()));
+    for line in table(&COLUMNS, &rows, width).iter().skip(1) {
+        terminal::out(Line::from(INDENT).line(line));
     }
     for sentence in noticed {
-        show!("noticed   {sentence}");
+        // Not cut: it is what the user looks for.
+        terminal::out(label("noticed").tone(Tone::Warning, sentence));
     }
+}
+
+/// Prints one fact, cut to the terminal.
+fn show(name: &str, fact: impl Into<Line>) {
+    terminal::out_cut(label(name).line(&fact.into()));
+}
+
+/// The name of a fact, in the first column.
+fn label(name: &str) -> Line {
+    let name = Line::new().tone(Tone::Strong, name);
+    name.pad(LABEL_COLUMNS, false)
+}
+
+fn row(tool: &ToolInfo) -> Vec<Line> {
+    let tone = match tool.task_support {
+        TaskSupport::Forbidden => Tone::Muted,
+        TaskSupport::Optional | TaskSupport::Required => Tone::Success,
+    };
+    let support = format!("task {}", support(tool.task_support));
+    vec![
+        Line::new().text(&tool.name),
+        Line::new().tone(tone, support),
+        Line::new().tone(Tone::Muted, signature(tool)),
+    ]
+}
+
+fn tasks_line(generation: Generation) -> Line {
+    let tone = if generation.supports_tool_tasks() {
+        Tone::Success
+    } else {
+        Tone::Muted
+    };
+    Line::new().tone(tone, tasks(generation))
 }
 
 /// Lists the names of the declared capabilities.
@@ -297,6 +328,17 @@ fn signature(tool: &ToolInfo) -> String {
 fn text_or_unknown(value: &Value) -> &str {
     value.as_str().unwrap_or("?")
 }
+
+/// The columns of the tools; the heading is not printed.
+const COLUMNS: [Column; 3] = [
+    Column::new("").cuts(),
+    Column::new(""),
+    Column::new("").cuts().optional(1),
+];
+
+const INDENT: &str = "  ";
+
+const LABEL_COLUMNS: usize = 10;
 
 /// How long a server may take to respond in the other era.
 const OTHER_ERA_TIMEOUT: Duration = Duration::from_secs(10);

@@ -2,6 +2,7 @@
 
 use outlast::client::{self, OutcomeError};
 
+use crate::connect_error::cause;
 use crate::exit::Failure;
 use crate::target::{NamedServer, StartedBy};
 use crate::terminal::say;
@@ -49,7 +50,7 @@ impl TaskLocation {
             (OutcomeError::Lost { why: fault, .. }, Some(task)) if is_outage(fault) => {
                 Failure::OutOfReach {
                     task: task.to_owned(),
-                    why: fault.to_string(),
+                    why: cause(fault),
                     next: self.command_for(task),
                 }
             }

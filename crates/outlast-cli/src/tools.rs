@@ -12,7 +12,7 @@ use crate::connect::connect;
 use crate::exit::Failure;
 use crate::sessions::Purpose;
 use crate::target;
-use crate::terminal::{self, Line, Tone, show};
+use crate::terminal::{self, Column, Line, Tone, table};
 use crate::terminal_host::TerminalHost;
 
 pub(crate) async fn run(args: Tools) -> Result<(), Failure> {
@@ -31,7 +31,7 @@ pub(crate) async fn run(args: Tools) -> Result<(), Failure> {
 }
 
 fn print(tool: &ToolInfo) {
-    terminal::out(Line::new().tone(Tone::Strong, &tool.name).tone(
+    terminal::out_cut(Line::new().tone(Tone::Strong, &tool.name).tone(
         Tone::Muted,
         format!("  task {}", support(tool.task_support)),
     ));
@@ -41,23 +41,40 @@ fn print(tool: &ToolInfo) {
         .unwrap_or_default()
         .lines()
     {
-        show!("  {line}");
+        terminal::out_cut(format!("  {line}"));
     }
-    let arguments = arguments(tool);
-    let width = |text: fn(&Argument) -> &str| arguments.iter().map(text).map(str::len).max();
-    let names = width(|argument| &argument.name).unwrap_or(0);
-    let kinds = width(|argument| &argument.kind).unwrap_or(0);
-    for Argument {
-        name,
-        kind,
-        required,
-        description,
-    } in &arguments
-    {
-        let required = if *required { "required" } else { "optional" };
-        show!("    {name:<names$}  {kind:<kinds$}  {required}  {description}");
+    let rows: Vec<_> = arguments(tool).iter().map(Argument::row).collect();
+    let width = terminal::out_width().map(|width| width.saturating_sub(INDENT.len()));
+    for line in table(&COLUMNS, &rows, width).iter().skip(1) {
+        terminal::out(Line::from(INDENT).line(line));
     }
 }
+
+impl Argument {
+    fn row(&self) -> Vec<Line> {
+        let required = if self.required {
+            Line::new().tone(Tone::Active, "required")
+        } else {
+            Line::new().tone(Tone::Muted, "optional")
+        };
+        vec![
+            Line::new().text(&self.name),
+            Line::new().tone(Tone::Muted, &self.kind),
+            required,
+            Line::new().text(&self.description),
+        ]
+    }
+}
+
+/// The columns of the arguments; the heading is not printed.
+const COLUMNS: [Column; 4] = [
+    Column::new("").cuts(),
+    Column::new("").cuts(),
+    Column::new(""),
+    Column::new("").cuts(),
+];
+
+const INDENT: &str = "    ";
 
 /// One argument of a tool.
 #[derive(Debug, PartialEq, Eq)]

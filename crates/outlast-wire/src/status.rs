@@ -68,7 +68,7 @@ impl FromStr for Status {
 mod tests {
     use super::*;
 
-    // S0-67, S4-72.
+    // S0-67, S4-42, S4-72.
     #[test]
     fn only_completed_failed_and_cancelled_are_terminal() {
         for (word, terminal) in [

@@ -3,7 +3,8 @@
 //! `peers`.
 //!
 //! `cargo run --example restart_gateway -- PARTS OUTLAST URL`, where PARTS are `many` (twenty calls
-//! of the tool `long`), `ask` (one call of the tool `ask`, or of `simulate-research-query` if the
+//! of the tool `long`), `commands` (two commands of OUTLAST that wait for tasks in one session at the
+//! server, without a gateway), `ask` (one call of the tool `ask`, or of `simulate-research-query` if the
 //! server has that) and `cut` (the same call, whose streams to the server break while its input
 //! request is open), OUTLAST is the program and URL the server behind the gateway.
 
@@ -38,6 +39,7 @@ async fn main() -> Result<(), Failure> {
         let played = async {
             match part {
                 "many" => many(outlast, url).await,
+                "commands" => commands(outlast, url).await,
                 "ask" => ask(outlast, url).await,
                 "cut" => cut(outlast, url).await,
                 other => Err(format!("unknown part {other}").into()),
@@ -51,18 +53,27 @@ async fn main() -> Result<(), Failure> {
     Ok(())
 }
 
-/// Twenty tasks end while the gateway is down. Their results are there soon after the restart. A busy
-/// machine can be too slow once, so only a bar that is missed in every round is an error.
+/// Twenty tasks end while the gateway is down. Their results are there soon after the restart.
+///
+/// In every round each task must have its result. The bar for the time must be met in one round: it
+/// is one poll interval and 2 s, and on a busy machine the gateway, the server and this client wait
+/// longer than that for a processor, whatever they do.
 async fn many(outlast: &str, url: &str) -> Result<(), Failure> {
-    for _ in 0..ROUNDS {
-        let took = time_until_results(outlast, url).await?;
-        println!("{TASKS} results within {took:.1?} after the restart");
-        if took <= BAR {
-            println!("ok      many tasks over a kill of the gateway");
-            return Ok(());
-        }
+    let mut times = Vec::new();
+    for round in 1..=ROUNDS {
+        let took = time_until_results(outlast, url)
+            .await
+            .map_err(|why| format!("round {round}: {why}"))?;
+        println!("round {round}: all {TASKS} results within {took:.1?} after the restart");
+        times.push(took);
     }
-    Err(format!("in each of {ROUNDS} rounds the results took longer than {BAR:?}").into())
+    if times.iter().all(|took| *took > BAR) {
+        return Err(
+            format!("in no round were the results there within {BAR:?}: {times:.1?}").into(),
+        );
+    }
+    println!("ok      many tasks over a kill of the gateway");
+    Ok(())
 }
 
 /// Creates the tasks, kills the gateway, restarts it when they have ended, and returns the time from
@@ -70,10 +81,14 @@ async fn many(outlast: &str, url: &str) -> Result<(), Failure> {
 async fn time_until_results(outlast: &str, url: &str) -> Result<Duration, Failure> {
     let mut gateway = Gateway::start(outlast, url).await?;
     let (client, _) = gateway.client().await?;
-    let mut calls = Vec::new();
+    let (mut calls, mut granted) = (Vec::new(), Vec::new());
     for _ in 0..TASKS {
-        calls.push(call(&client, "long").await?);
+        let call = call(&client, "long").await?;
+        let task = call.status().task.ok_or("no task was made")?;
+        granted.push((task.id, task.ttl_ms));
+        calls.push(call);
     }
+    keep_ttls(&client, &granted).await?;
     let end = Instant::now() + LONG;
     gateway.kill().await?;
     tokio::time::sleep(end.saturating_duration_since(Instant::now())).await;
@@ -82,7 +97,50 @@ async fn time_until_results(outlast: &str, url: &str) -> Result<Duration, Failur
     for call in calls {
         says(call, "done").await?;
     }
-    Ok(began.elapsed())
+    let took = began.elapsed();
+    keep_ttls(&client, &granted).await?;
+    Ok(took)
+}
+
+/// Checks that every task has the TTL that its creation granted. FastMCP 3 sends another one.
+async fn keep_ttls(client: &Client, granted: &[(String, Option<u64>)]) -> Result<(), Failure> {
+    for (id, ttl_ms) in granted {
+        let now = client.get_task(id).await?.ttl_ms;
+        if ttl_ms.is_none() || now != *ttl_ms {
+            return Err(format!("task {id} was granted {ttl_ms:?} ms and now has {now:?}").into());
+        }
+    }
+    Ok(())
+}
+
+/// Two commands wait for the results of two tasks in the session that their data directory has.
+async fn commands(outlast: &str, url: &str) -> Result<(), Failure> {
+    let folder = tempfile::tempdir()?;
+    let run = async |words: &[&str]| -> Result<String, Failure> {
+        let mut command = Command::new(outlast);
+        command.args(words).env("XDG_DATA_HOME", folder.path());
+        let output = command
+            .env_remove("OUTLAST_TOKEN")
+            .kill_on_drop(true)
+            .stdin(std::process::Stdio::null())
+            .output()
+            .await?;
+        if !output.status.success() {
+            let why = String::from_utf8_lossy(&output.stderr);
+            return Err(format!("{words:?} ended with {}: {why}", output.status).into());
+        }
+        Ok(String::from_utf8(output.stdout)?.trim().to_owned())
+    };
+    let detach = ["call", "--as", "v1", "--detach", url, "long"];
+    let (first, second) = (run(&detach).await?, run(&detach).await?);
+    let result = |id| ["tasks", "result", "--as", "v1", url, id];
+    let words = (result(&first), result(&second));
+    let results = tokio::try_join!(run(&words.0), run(&words.1))?;
+    if results != ("done".into(), "done".into()) {
+        return Err(format!("the commands printed {results:?}").into());
+    }
+    println!("ok      two commands in one session");
+    Ok(())
 }
 
 /// A task waits for an input response while the gateway is down.
@@ -351,7 +409,7 @@ const CUTS: usize = 3;
 /// and 2 s.
 const BAR: Duration = Duration::from_secs(3);
 
-/// How often the time is measured before the bar counts as missed.
+/// How often the gateway is killed in front of many tasks.
 const ROUNDS: usize = 3;
 
 /// The duration of the tool `long`.
@@ -361,4 +419,4 @@ const LONG: Duration = Duration::from_secs(3);
 const RESEARCH: &str = "simulate-research-query";
 
 /// The time limit of a part.
-const LIMIT: Duration = Duration::from_secs(90);
+const LIMIT: Duration = Duration::from_secs(180);

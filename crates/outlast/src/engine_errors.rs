@@ -29,7 +29,7 @@ pub(crate) fn to_wire(error: &EngineError) -> ErrorObject {
         EngineError::Closing => shutting_down(error.to_string(), std::process::id()),
         // V1-ERR-4, S2-58: limits, an unavailable store.
         _ => {
-            REJECTIONS.log(|suppressed| tracing::warn!(%error, suppressed, "rejected a request"));
+            REJECTIONS.log(|left_out| tracing::warn!(%error, left_out, "rejected a request"));
             internal(error.to_string())
         }
     }

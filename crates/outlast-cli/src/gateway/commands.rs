@@ -1,10 +1,12 @@
 //! `outlast gateway status`, `stop`, `logs` and `token`.
 
+use std::fs::File;
 use std::io::{Read, Seek, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use outlast::store::StoreUrl;
+use outlast_store::private_file;
 
 use super::control::{self, FirstLine, Kind, Reply, Status};
 use super::{socket, start};
@@ -129,13 +131,14 @@ async fn logs(args: &GatewayLogs) -> Result<(), Failure> {
         );
     }
     let path = socket::log(&socket::path(&store)?);
-    let mut file = std::fs::File::open(&path).map_err(|error| {
-        Failure::Usage(format!(
+    let mut file = open(&path).map_err(|error| match error.kind() {
+        std::io::ErrorKind::NotFound => Failure::Usage(format!(
             "cannot read {}: {error}\n  next: `outlast stdio` starts a gateway that writes it",
             path.display()
-        ))
+        )),
+        _ => unreadable(&error),
     })?;
-    let mut text = older(&path);
+    let mut text = older(&path)?;
     file.read_to_end(&mut text)?;
     std::io::stdout().write_all(last_lines(&text, args.lines))?;
     if !args.follow {
@@ -154,10 +157,29 @@ async fn logs(args: &GatewayLogs) -> Result<(), Failure> {
 }
 
 /// The part of the log that was moved to the older file.
-fn older(path: &Path) -> Vec<u8> {
+fn older(path: &Path) -> Result<Vec<u8>, Failure> {
     let mut name = path.as_os_str().to_owned();
     name.push(".1");
-    std::fs::read(PathBuf::from(name)).unwrap_or_default()
+    let mut text = Vec::new();
+    match open(&PathBuf::from(name)) {
+        Ok(mut file) => file.read_to_end(&mut text)?,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => 0,
+        Err(error) => return Err(unreadable(&error)),
+    };
+    Ok(text)
+}
+
+/// Opens a log for reading. A symbolic link is not followed.
+fn open(path: &Path) -> std::io::Result<File> {
+    private_file::open(path, |options| {
+        options.read(true);
+    })
+}
+
+fn unreadable(error: &std::io::Error) -> Failure {
+    Failure::Usage(format!(
+        "cannot read the log of the gateway: {error}\n  next: check the folder of the store"
+    ))
 }
 
 fn last_lines(text: &[u8], count: usize) -> &[u8] {

@@ -5,6 +5,7 @@ use outlast::task::{RetryClass, Scope, TaskId};
 use outlast_engine::store::Status;
 
 use super::control::Reply;
+use crate::terminal::clean;
 
 /// Runs the request of an ended task again. Without `yes` the tool must declare that a repetition
 /// has no further effect.
@@ -17,7 +18,7 @@ pub(super) async fn rerun(engine: &Engine, id: &str, yes: bool) -> Reply {
         Err(error) => return refused(&error, id),
     };
     if known.origin.retry == RetryClass::Never && !yes {
-        let tool = known.origin.tool.as_deref().unwrap_or("this request");
+        let tool = clean(known.origin.tool.as_deref().unwrap_or("this request"));
         return Reply::Refused(format!(
             "{tool} may have its effect twice: it does not declare that it only reads or is idempotent\n  next: `outlast tasks rerun {id} --yes`"
         ));
@@ -84,7 +85,8 @@ fn refused(error: &EngineError, id: &str) -> Reply {
     match error {
         EngineError::NotFound | EngineError::Expired => Reply::NoTask,
         EngineError::NoRunner(server) => Reply::Refused(format!(
-            "the gateway does not have the server {server} of task {id}\n  next: start the gateway with this server"
+            "the gateway does not have the server {} of task {id}\n  next: start the gateway with this server",
+            clean(&server.to_string())
         )),
         error => Reply::Refused(format!("task {id}: {error}")),
     }

@@ -236,6 +236,12 @@ impl Conversation {
         open.map(|open| error(&open.request.id, why)).collect()
     }
 
+    /// Whether the host still gets a response. A subscription is answered when the connection ends.
+    pub(super) fn awaits_responses(&self) -> bool {
+        let mut open = self.open.values();
+        open.any(|open| open.method != v2::method::LISTEN)
+    }
+
     /// Whether messages wait for a gateway.
     pub(super) fn is_waiting(&self) -> bool {
         !self.open.is_empty() || !self.unsent.is_empty()
@@ -412,6 +418,18 @@ mod tests {
             &mut conversation,
             r#"{"jsonrpc":"2.0","id":2,"result":{}}"#
         ));
+    }
+
+    #[test]
+    fn a_subscription_is_no_reason_to_wait_for_responses() {
+        let mut conversation = begun();
+        conversation.take_from_host(&request(1, v2::method::LISTEN), true);
+        assert!(!conversation.awaits_responses());
+        conversation.take_from_host(&request(2, "tools/call"), true);
+        assert!(conversation.awaits_responses());
+        let result = r#"{"jsonrpc":"2.0","id":2,"result":{}}"#;
+        assert!(passes(&mut conversation, result));
+        assert!(!conversation.awaits_responses());
     }
 
     #[test]

@@ -6,6 +6,7 @@ use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
 use outlast::store::StoreUrl;
+use outlast_store::private_file;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
@@ -163,7 +164,7 @@ fn not_started(socket: &Path, error: Option<&io::Error>) -> String {
 
 /// The error in the log of a gateway that did not start, without its next step.
 fn last_error(log: &Path) -> Option<String> {
-    let log = std::fs::read_to_string(log).ok()?;
+    let log = private_file::read_to_string(log).ok()?;
     let is_error = |line: &&str| !line.trim().is_empty() && !line.starts_with("  next: ");
     let last = log.lines().rfind(is_error)?;
     Some(last.trim_start_matches("outlast: ").to_owned())

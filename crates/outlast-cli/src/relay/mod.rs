@@ -13,6 +13,7 @@ mod request;
 
 use std::io::IsTerminal;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use outlast::wire::Id;
@@ -44,15 +45,22 @@ pub(crate) async fn run(args: args::Stdio) -> Result<(), Failure> {
         Ok(started) => started,
         Err(failure) => return Err(relay.refuse_start(failure).await),
     };
-    let mut responses = tokio::spawn(relay.take_from_gateways(connector, first));
+    let mut responses = tokio::spawn(relay.clone().take_from_gateways(connector, first));
     tokio::select! {
-        // The host has closed its pipe. It still gets the last responses. Tasks continue.
-        _ = &mut asking => {
-            let _ = tokio::time::timeout(LAST_RESPONSES_TIMEOUT, &mut responses).await;
-            Ok(())
-        }
-        ended = &mut responses => ended.map_err(std::io::Error::other)?,
+        // The host has closed its pipe. Its requests are still answered. Tasks continue.
+        _ = &mut asking => {}
+        ended = &mut responses => return ended.map_err(std::io::Error::other)?,
     }
+    tokio::select! {
+        _ = tokio::time::timeout(LAST_RESPONSES_TIMEOUT, relay.answered()) => {}
+        ended = &mut responses => return ended.map_err(std::io::Error::other)?,
+    }
+    let closed = async {
+        relay.close().await;
+        let _ = responses.await;
+    };
+    let _ = tokio::time::timeout(CLOSE_TIMEOUT, closed).await;
+    Ok(())
 }
 
 /// Connects to the first gateway.
@@ -81,8 +89,12 @@ struct Relay {
     gateway: tokio::sync::Mutex<Option<OwnedWriteHalf>>,
     /// Notified when the host has sent something or has closed its pipe.
     host_wrote: Notify,
+    /// Notified when a request of the host may have its response.
+    responded: Notify,
     /// Whether the host has closed its pipe.
-    host_left: std::sync::atomic::AtomicBool,
+    host_left: AtomicBool,
+    /// Whether this relay has closed its connection, after the host left. The gateway then ends it.
+    closed: AtomicBool,
 }
 
 impl Relay {
@@ -100,9 +112,21 @@ impl Relay {
             drop(gateway);
             self.host_wrote.notify_one();
         }
-        self.host_left
-            .store(true, std::sync::atomic::Ordering::SeqCst);
+        self.host_left.store(true, Ordering::SeqCst);
         self.host_wrote.notify_one();
+    }
+
+    /// Resolves when every request of the host has its response.
+    async fn answered(&self) {
+        while self.conversation.lock().awaits_responses() {
+            self.responded.notified().await;
+        }
+    }
+
+    /// Closes our end of the connection. The gateway then cancels the requests that still run
+    /// without a task.
+    async fn close(&self) {
+        self.closed.store(true, Ordering::SeqCst);
         if let Some(write) = &mut *self.gateway.lock().await {
             let _ = write.shutdown().await;
         }
@@ -139,7 +163,11 @@ impl Relay {
                     let mut gateway = self.gateway.lock().await;
                     *gateway = None;
                     let lines = self.conversation.lock().lost();
-                    host.send(lines).await?;
+                    // If this relay closed the connection, the gateway has not stopped.
+                    if !self.closed.load(Ordering::SeqCst) {
+                        host.send(lines).await?;
+                    }
+                    self.responded.notify_one();
                 }
                 // The gateway ended during `initialize`.
                 Continuation::Lost if lost < MAX_LOST_GATEWAYS => {
@@ -151,6 +179,7 @@ impl Relay {
                     lost = 0;
                     let lines = self.conversation.lock().fail(&failed.why());
                     host.send(lines).await?;
+                    self.responded.notify_one();
                     self.host_writes().await;
                 }
             }
@@ -198,6 +227,7 @@ impl Relay {
                 };
                 let result = result_of(&id, &line);
                 let what = self.conversation.lock().take_from_gateway(&line);
+                self.responded.notify_one();
                 match what {
                     FromGateway::Pass => host.write(&line).await?,
                     FromGateway::Closing => return Ok(Continuation::Lost),
@@ -218,7 +248,8 @@ impl Relay {
             // If this fails, the connection has ended.
             let _ = connection.write.write_all(&line).await;
         }
-        if self.host_left() {
+        if self.host_left() && !self.conversation.lock().awaits_responses() {
+            self.closed.store(true, Ordering::SeqCst);
             let _ = connection.write.shutdown().await;
         }
         *gateway = Some(connection.write);
@@ -232,6 +263,7 @@ impl Relay {
         detached: &mut JoinSet<()>,
     ) -> Result<(), Failure> {
         let what = self.conversation.lock().take_from_gateway(&line);
+        self.responded.notify_one();
         match what {
             FromGateway::Pass => host.write(&line).await?,
             FromGateway::Drop => {}
@@ -266,7 +298,7 @@ impl Relay {
     }
 
     fn host_left(&self) -> bool {
-        self.host_left.load(std::sync::atomic::Ordering::SeqCst)
+        self.host_left.load(Ordering::SeqCst)
     }
 }
 
@@ -335,8 +367,11 @@ fn result_of(id: &Id, line: &[u8]) -> Option<Result<(), String>> {
 /// How long a relay that cannot start waits for a request of the host, to answer it.
 const FIRST_REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How long the gateway may take for its last responses after the host has closed its pipe.
-const LAST_RESPONSES_TIMEOUT: Duration = Duration::from_secs(1);
+/// How long requests may run after the host has closed its pipe.
+const LAST_RESPONSES_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// How long the gateway may take to end a connection that this relay has closed.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The delay after a gateway that ended during `initialize`.
 const RETRY_DELAY: Duration = Duration::from_millis(100);

@@ -44,7 +44,7 @@ use crate::exit::Failure;
 use crate::gateway::{self, GatewayInfo, Kind, LocalServer, socket};
 use crate::interrupts::{STOPPING_MESSAGE, StopSignals};
 use crate::logs;
-use crate::terminal::{self, say, show};
+use crate::terminal::{self, clean, say, show};
 use metrics_page::MetricsPage;
 use store_opening::StoreOpening;
 
@@ -202,7 +202,12 @@ fn probe(running: &RunningGateway) {
         let upstream = served.upstream.clone();
         tokio::spawn(async move {
             if let Err(why) = upstream.probe().await {
-                terminal::say!("outlast: {why}");
+                let what = clean(&why.what);
+                let next = match why.next {
+                    "" => "look at its own log",
+                    next => next,
+                };
+                Failure::GatewayStuck(format!("{what}\n  next: {next}")).print();
             }
         });
     }

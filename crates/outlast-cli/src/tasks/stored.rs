@@ -22,7 +22,9 @@ use crate::interrupts::Interrupts;
 use crate::terminal::{self, say};
 
 pub(super) fn list(list: &List) -> Result<(), Failure> {
-    let (tasks, is_open) = match open(&list.at)? {
+    let opened = open(&list.at)?;
+    let exists = opened.is_some();
+    let (tasks, is_open) = match opened {
         Some(reader) => {
             let filter = list.filter.of(list.at.owner.clone(), SystemClock.now());
             (unexpired(&reader, &filter, list.limit)?, is_open(&reader)?)
@@ -39,7 +41,12 @@ pub(super) fn list(list: &List) -> Result<(), Failure> {
         return Ok(());
     }
     if tasks.is_empty() {
-        say!("no tasks in this store; `outlast demo` creates some");
+        let store = dirs::store_argument(&url(&list.at)?);
+        if exists {
+            say!("no tasks in {store}");
+        } else {
+            say!("no tasks: {store} does not exist yet; `outlast demo` creates it");
+        }
         return Ok(());
     }
     let shown: Vec<_> = tasks
@@ -149,14 +156,15 @@ fn unexpired(reader: &SqliteReader, filter: &Filter, limit: usize) -> Result<Vec
 
 /// Opens the store. Returns `None` if the file does not exist yet.
 fn open(at: &TaskSource) -> Result<Option<SqliteReader>, Failure> {
-    let url = match &at.store {
-        Some(url) => url.clone(),
-        None => dirs::default_store()?,
-    };
-    match (open_url(&url)?, &at.store) {
+    match (open_url(&url(at)?)?, &at.store) {
         (None, Some(StoreUrl::Sqlite(path))) => Err(Failure::NoStore(path.clone())),
         (reader, _) => Ok(reader),
     }
+}
+
+/// The store that the user named, or the default.
+fn url(at: &TaskSource) -> Result<StoreUrl, Failure> {
+    at.store.clone().map_or_else(dirs::default_store, Ok)
 }
 
 fn open_url(url: &StoreUrl) -> Result<Option<SqliteReader>, Failure> {

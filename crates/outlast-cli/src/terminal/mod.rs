@@ -42,6 +42,15 @@ pub(crate) fn out(line: impl Into<Line>) {
     let _ = writeln!(std::io::stdout(), "{text}");
 }
 
+/// Prints a line to standard output, cut to the width of the terminal.
+pub(crate) fn out_cut(line: impl Into<Line>) {
+    let line = line.into();
+    out(match out_width() {
+        Some(width) => line.cut(width),
+        None => line,
+    });
+}
+
 /// Prints a line to standard error.
 pub(crate) fn err(line: impl Into<Line>) {
     let text = err_text(&line.into());

@@ -1,6 +1,6 @@
 //! `outlast call`, `outlast tasks … TARGET` and `outlast doctor` with a server in another process.
 
-use outlast_testkit::example;
+use outlast_testkit::{RunningCommand, example};
 
 use crate::harness::Server;
 
@@ -277,6 +277,52 @@ fn a_user_answers_a_form_and_a_sampling_request() {
 }
 
 #[test]
+fn a_command_with_a_user_shares_no_session_with_one_without() {
+    // The session of a command is stored, and the next one with the same capabilities uses it.
+    let server = Server::start();
+    for (how, typed, code, expected) in [
+        ("--no-input", None, 7, "does not support form elicitation"),
+        ("--interactive", Some("yes\n"), 0, "a: confirmed"),
+        ("--no-input", None, 7, "does not support form elicitation"),
+        ("--interactive", Some("yes\n"), 0, "a: confirmed"),
+    ] {
+        let words = ["call", "--as", "v1", how, "{}", "confirm", "file=a"];
+        let output = server.run_with(&words, typed);
+        assert_eq!(output.code, Some(code), "{how}: {}", output.err);
+        assert!(output.out.contains(expected), "{how}: {}", output.out);
+    }
+}
+
+#[test]
+fn commands_in_one_session_get_their_own_results_and_progress() {
+    let server = Server::start();
+    let both = |commands: [Vec<&str>; 2]| {
+        let running = commands.map(|words| server.begin(&words));
+        running.map(RunningCommand::end)
+    };
+    let detach = |from| {
+        let call = ["call", "--as", "v1", "--detach", "{}", "countdown", from];
+        server.run(&call).out.trim().to_owned()
+    };
+    let tasks = [detach("from=100"), detach("from=130")];
+    let result = |id| vec!["tasks", "result", "--as", "v1", "{}", id];
+    for (output, id) in both([result(&tasks[0]), result(&tasks[1])])
+        .iter()
+        .zip(&tasks)
+    {
+        assert_eq!(output.out, "lift-off\n", "{id}: {}", output.err);
+        assert_eq!(output.code, Some(0), "{id}: {}", output.err);
+    }
+    let call = |from| vec!["call", "--as", "v1", "{}", "countdown", from];
+    let outputs = both([call("from=101"), call("from=131")]);
+    for (output, [own, other]) in outputs.iter().zip([["/101", "/131"], ["/131", "/101"]]) {
+        assert_eq!(output.out, "lift-off\n", "{own}: {}", output.err);
+        assert!(output.err.contains(own), "{own}: {}", output.err);
+        assert!(!output.err.contains(other), "{own}: {}", output.err);
+    }
+}
+
+#[test]
 fn a_user_sees_a_sampling_request_and_answers_or_declines() {
     // V1-SAMP-3, S0-73, S0-75.
     let server = Server::start();
@@ -400,7 +446,7 @@ fn doctor_describes_a_server() {
     for expected in [
         "protocol  2025-11-25",
         "tasks     V1: tools/call",
-        "task required  duration",
+        "  long_running_task          task required   duration",
         "also      2026-07-28",
     ] {
         assert!(output.out.contains(expected), "{expected}: {}", output.out);

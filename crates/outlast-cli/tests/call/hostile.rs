@@ -1,5 +1,7 @@
 //! Text of a server reaches a terminal without control characters.
 
+use std::process::Stdio;
+
 use outlast_testkit::{Pty, ServerProcess, example, until};
 use tempfile::TempDir;
 
@@ -19,6 +21,23 @@ impl Hostile {
         Self {
             process: ServerProcess::example("hostile", &[&store, "127.0.0.1:0"]),
             store,
+            home,
+        }
+    }
+
+    /// A gateway with the example as its upstream.
+    fn behind_gateway() -> Self {
+        let home = TempDir::new().expect("a folder");
+        let program = example("hostile");
+        let mut gateway = outlast(home.path());
+        gateway
+            .args(["serve", "--http", "127.0.0.1:0", "--no-token", "--"])
+            .args([program.as_os_str(), "memory:".as_ref(), "stdio".as_ref()])
+            .stderr(Stdio::null());
+        let store = home.path().join("outlast/tasks.db");
+        Self {
+            process: ServerProcess::start(&mut gateway, 1),
+            store: format!("sqlite:{}", store.display()),
             home,
         }
     }
@@ -74,6 +93,9 @@ impl Hostile {
     }
 }
 
+/// The name of a tool of the example.
+const HOSTILE_TOOL: &str = "n\x1b[2J\u{202e}\nforged: tool";
+
 /// The start of the hostile text after cleaning.
 const CLEANED: &str = "a\u{fffd}]0;title\u{fffd}\u{fffd}[2J";
 
@@ -87,6 +109,8 @@ fn results_and_errors_of_tools_are_only_text() {
     }
     server.check(&["call", "--json", "{}", "says"], "", "\\u001b]0;title");
     server.check(&["call", "{}", "structured"], "", "\\u001b]0;title");
+    server.check(&["tools", "{}"], "", CLEANED);
+    server.check(&["tools", "--json", "{}"], "", "\\u001b]0;title");
     server.check(&["doctor", "{}"], "", CLEANED);
     server.check(&["doctor", "--json", "{}"], "", "\\u001b]0;title");
     let (store, program) = ("memory:", example("hostile"));
@@ -104,6 +128,31 @@ fn input_requests_of_servers_are_only_text() {
     let seen = server.check(&call("opens"), "d\n", "are not allowed in an address");
     assert!(seen.contains("host: example.com"), "{seen:?}");
     server.check(&call("samples"), "d\n", CLEANED);
+
+    let id = server.detach("asks");
+    let get = ["tasks", "get", "--as", "v1", "{}", &id];
+    until("the task has sent its input request", || {
+        server.seen(&get, "").contains("input_required")
+    });
+    let answer = ["tasks", "answer", "--as", "v1", "{}", &id];
+    let seen = server.check(&answer, "y\n\n\n", CLEANED);
+    assert!(seen.contains("answered; task"), "{seen:?}");
+}
+
+#[test]
+fn changes_of_stored_tasks_are_only_text() {
+    let server = Hostile::behind_gateway();
+    let id = server.detach(HOSTILE_TOOL);
+    let get = ["tasks", "get", "--store", &server.store, &id];
+    until("the task has ended", || {
+        server.seen(&get, "").contains("completed")
+    });
+    server.check(&get, "", "n\u{fffd}[2J");
+    let refused = ["tasks", "rerun", &id];
+    let seen = server.check(&refused, "", "effect twice");
+    assert!(seen.contains("n\u{fffd}[2J"), "{seen:?}");
+    server.check(&["tasks", "rerun", &id, "--yes"], "", "outlast tasks watch");
+    server.check(&["tasks", "delete", &id], "", "deleted");
 }
 
 #[test]

@@ -88,6 +88,32 @@ fn a_long_call_on_a_narrow_terminal_leaves_one_line() {
 }
 
 #[test]
+fn doctor_and_tools_have_colours_and_fit_into_the_terminal() {
+    let server = Server::start();
+    for words in [["doctor", "{}"], ["tools", "{}"]] {
+        let mut command = server.command(&words);
+        command.env_remove("NO_COLOR");
+        let seen = Pty::new(40).run(command, "");
+        let printed = seen.rsplit("\r\x1b[2K").next().unwrap_or_default();
+        assert!(
+            printed.contains("\x1b[1m") && printed.contains('…'),
+            "{seen:?}"
+        );
+        assert!(printed.contains("countdown"), "{seen:?}");
+        for line in printed.lines() {
+            // Without the colours, such as ESC[1m.
+            let parts = line.split('\x1b').enumerate();
+            let plain = parts.map(|(at, part)| match part.split_once('m') {
+                Some((_, text)) if at > 0 => text,
+                _ => part,
+            });
+            let width = plain.map(|text| text.chars().count()).sum::<usize>();
+            assert!(width <= 40, "{words:?}: {line:?}");
+        }
+    }
+}
+
+#[test]
 fn a_failed_call_gets_no_check_mark() {
     let seen = shown(80, &[("NO_COLOR", "1")], &["flaky"]);
     assert!(!seen.contains('✔'), "{seen:?}");

@@ -123,6 +123,20 @@ pub(crate) fn print_all(sandbox: &Sandbox, found: &mut String) {
         ],
     );
     drop(gateway);
+
+    found.push_str("\n=== Servers that cannot be reached when the gateway starts ===\n");
+    for url in [NOWHERE, "http://no-such-host.invalid/mcp"] {
+        let serve = [
+            "serve",
+            "--http",
+            "127.0.0.1:0",
+            "--store",
+            "memory:",
+            "--url",
+            url,
+        ];
+        found.push_str(&sandbox.first_failure(&serve));
+    }
 }
 
 const DEMO_STORE: &str = "sqlite:data/outlast/demo.db";
@@ -166,6 +180,7 @@ const TARGETS: &[&[&str]] = &[
     &["call", "localhost:8040/mcp", "render"],
     &["call", "http://", "render"],
     &["call", "ftp://example.org/mcp", "render"],
+    &["call", "http://no-such-host.invalid/mcp", "render"],
     &["call", "render", "--", "no-such-command-of-outlast"],
     &["call", "render", "--", "true"],
     &[

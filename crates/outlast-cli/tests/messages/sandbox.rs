@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use std::sync::mpsc;
 use std::time::Duration;
 
-use outlast_testkit::ServerProcess;
+use outlast_testkit::{OutputLines, ServerProcess};
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
@@ -92,6 +92,29 @@ impl Sandbox {
         self.shown(&text)
     }
 
+    /// Runs a server until it prints a failure with its next step. Returns the command and these two
+    /// lines.
+    pub(crate) fn first_failure(&self, args: &[&str]) -> String {
+        let mut command = self.command(args);
+        let mut server = command
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("outlast starts");
+        let mut stderr = OutputLines::read(server.stderr.take().expect("a pipe"));
+        let what = stderr.until("outlast: ");
+        let next = stderr.next().unwrap_or_default();
+        // The test needs only its first lines.
+        let _ = server.kill();
+        let _ = server.wait();
+        let quoted: Vec<_> = args.iter().map(|arg| quoted(arg)).collect();
+        self.shown(&format!(
+            "\n$ outlast {}\n{what}\n{next}\n",
+            quoted.join(" ")
+        ))
+    }
+
     fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_outlast"));
         command
@@ -114,6 +137,11 @@ impl Sandbox {
         for (real, shown) in self.replaced.borrow().iter() {
             text = text.replace(real, shown);
         }
+        // What the resolver of a machine without a network says.
+        text = text.replace(
+            "Temporary failure in name resolution",
+            "Name or service not known",
+        );
         let words =
             text.split_inclusive(|c: char| !c.is_ascii_alphanumeric() && !"-:.".contains(c));
         words.map(shown_word).collect()

@@ -1,6 +1,7 @@
 //! What a gateway logs, and what it must never log.
 
 use std::process::Stdio;
+use std::time::Instant;
 
 use outlast_testkit::mcp::tasks_only;
 use outlast_testkit::{RunCommand, ServerProcess, example, until};
@@ -215,6 +216,29 @@ fn calls_with_their_own_connections_write_no_log_lines() {
         .filter(|line| line.contains(reached))
         .count();
     assert!(lines <= 20, "{lines} lines");
+}
+
+#[test]
+fn a_flood_of_refused_requests_writes_few_lines() {
+    let home = TempDir::new().expect("a folder");
+    let behind = example("behind");
+    let words = ["--log", "outlast::audit=info", "--"];
+    let words = [&words[..], &[behind.to_str().expect("a path")]].concat();
+    let gateway = Gateway::start(home.path(), "127.0.0.1:0", &words, 1);
+    let before = gateway.log().len();
+    let begun = Instant::now();
+    for _ in 0..200 {
+        let headers = [("authorization", "Bearer no such token")];
+        let answer = gateway.connect().send("POST", "/mcp", &headers, "{}");
+        assert!((400..500).contains(&answer.status), "{answer:?}");
+    }
+    // docs/limits.md: at most 20 lines in 10 s. A slow machine needs several of these windows.
+    let windows = begun.elapsed().as_secs() / 10 + 1;
+    let written = gateway.log().split_off(before);
+    let lines = written.lines().count() as u64;
+    assert!((1..=20 * windows).contains(&lines), "{windows}: {written}");
+    assert!(windows >= 10 || lines < 200, "{windows}: {written}");
+    assert!(written.contains("left_out=0"), "{written}");
 }
 
 #[test]

@@ -31,31 +31,54 @@ fn an_unreachable_server_is_reported_at_the_start_with_a_next_step() {
     let home = TempDir::new().expect("a folder");
     let config = json!({ "mcpServers": {
         "fine": { "command": example("behind") },
+        "down": { "url": "http://127.0.0.1:1/mcp" },
         "leaves": { "command": "sh", "args": ["-c", "echo no key >&2; exit 3"] },
         "missing": { "command": "/no/such/program" },
         "oauth": { "url": refusing("401 Unauthorized") },
         "old": { "url": refusing("405 Method Not Allowed") },
+        "unknown": { "url": "http://no-such-host.invalid/mcp" },
     } });
     std::fs::write(home.path().join("mcp.json"), config.to_string()).expect("it is written");
-    let gateway = Gateway::start(home.path(), "127.0.0.1:0", &["--config", "mcp.json"], 5);
+    let gateway = Gateway::start(home.path(), "127.0.0.1:0", &["--config", "mcp.json"], 7);
     // No server waits for another.
-    assert_eq!(gateway.run_ok(&["call", "{}", "echo", "say=hi"]), "hi");
+    let fine = gateway.urls().iter().find(|url| url.ends_with("/fine"));
+    let fine = fine.expect("an endpoint");
+    assert_eq!(gateway.run_ok(&["call", &fine, "echo", "say=hi"]), "hi");
     for (server, next) in [
+        ("down cannot be reached", "check its URL"),
+        ("unknown cannot be reached", "check the host name"),
         ("leaves cannot be reached", "run its command by hand"),
-        ("missing cannot be reached", "its path is correct"),
-        ("oauth cannot be reached", "does not support OAuth"),
-        ("old cannot be reached", "the old HTTP+SSE transport"),
+        (
+            "missing cannot be reached",
+            "check its URL, or that its command is installed",
+        ),
+        ("oauth cannot be reached", "set its credentials in a header"),
+        (
+            "old cannot be reached",
+            "if it uses the old HTTP+SSE transport",
+        ),
     ] {
         until(server, || {
             let log = gateway.log();
             let output = log
                 .split("outlast: ")
                 .find(|output| output.starts_with(server));
-            output.is_some_and(|output| output.contains(next))
+            let next = format!("\n  next: {next}");
+            output.is_some_and(|output| output.contains(&next))
         });
     }
-    // Each failure is printed once.
+    // Each failure is printed once, without the layers of the HTTP client.
     let log = gateway.log();
+    for part in [
+        "error sending request",
+        "client error",
+        "dns error",
+        "the server cannot",
+    ] {
+        assert!(!log.contains(part), "{part}: {log}");
+    }
+    let down = "outlast: down cannot be reached: http://127.0.0.1:1: Connection refused";
+    assert_eq!(log.matches(down).count(), 1, "{log}");
     assert!(!log.contains("cannot connect to the upstream"), "{log}");
     assert!(gateway.log().contains("no key"), "what it said last");
     assert!(!gateway.log().contains("fine cannot"));

@@ -1,5 +1,6 @@
 //! `outlast gateway`, `outlast adopt`, the local token, and signals.
 
+use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
@@ -55,6 +56,81 @@ fn the_gateway_command_shows_stops_and_logs() {
     // The log of the last gateway still exists.
     let log = stdout_of(home, &["gateway", "logs", "-n", "1"]);
     assert_eq!(log.lines().count(), 1, "{log}");
+}
+
+#[test]
+fn a_log_that_is_a_symbolic_link_is_not_read() {
+    let folder = TempDir::new().expect("a folder");
+    let home = folder.path();
+    leave(start_host(home));
+    stdout_of(home, &["gateway", "stop"]);
+    let secret = home.join("secret");
+    std::fs::write(&secret, "precious\n").expect("it is written");
+    let log = home.join("outlast/tasks.db.log");
+    assert!(log.exists(), "the gateway wrote {}", log.display());
+    let older = home.join("outlast/tasks.db.log.1");
+    for name in [&older, &log] {
+        let _ = std::fs::remove_file(name);
+        std::os::unix::fs::symlink(&secret, name).expect("it is ours");
+        let output = run(home, &["gateway", "logs"]);
+        let (out, why) = (text(&output.stdout), text(&output.stderr));
+        assert_eq!(output.status.code(), Some(2), "{why}");
+        assert!(!out.contains("precious"), "{out}");
+        assert!(
+            why.contains("is a symbolic link") && why.contains("next:"),
+            "{why}"
+        );
+    }
+}
+
+#[test]
+fn requests_sent_before_the_pipe_closes_are_answered() {
+    let folder = TempDir::new().expect("a folder");
+    let home = folder.path();
+    let initialize = json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
+        "protocolVersion": "2025-11-25",
+        "capabilities": {},
+        "clientInfo": { "name": "by-hand", "version": "1" },
+    } });
+    let initialized = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
+    let call = |id: u32, tool: &str, arguments: Value| {
+        let params = json!({ "name": tool, "arguments": arguments });
+        json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params })
+    };
+    // What the relay prints, as in `printf … | outlast stdio -- COMMAND`.
+    let printed = |calls: &[Value]| {
+        let mut relay = outlast(home)
+            .args(["stdio", "--"])
+            .arg(example("behind"))
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("it starts");
+        let mut stdin = relay.stdin.take().expect("a pipe");
+        for message in [&initialize, &initialized].into_iter().chain(calls) {
+            writeln!(stdin, "{message}").expect("it reads");
+        }
+        drop(stdin);
+        let printed = OutputLines::read(relay.stdout.take().expect("a pipe")).finish();
+        assert!(wait_for_end(&mut relay).success(), "{printed}");
+        printed
+    };
+    // The first relay starts the gateway, the second one finds it.
+    for _ in 0..2 {
+        let calls = [
+            call(1, "echo", json!({ "say": "hi" })),
+            call(2, "wait", json!({ "ms": 500 })),
+        ];
+        let printed = printed(&calls);
+        assert!(printed.contains(r#""text":"hi""#), "{printed}");
+        assert!(printed.contains(r#""text":"waited""#), "{printed}");
+        assert!(!printed.contains("error"), "{printed}");
+    }
+    // A call that takes too long is cancelled with the connection. The gateway has not stopped.
+    let printed = printed(&[call(3, "wait", json!({ "ms": 3_600_000 }))]);
+    assert!(!printed.contains("stopped"), "{printed}");
+    assert!(printed.contains(r#""id":0"#), "{printed}");
 }
 
 #[test]

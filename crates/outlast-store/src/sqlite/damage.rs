@@ -16,6 +16,7 @@ use super::mark::Mark;
 use super::options::Durability;
 use super::schema;
 use crate::open_error::OpenError;
+use crate::private_file;
 
 /// The content of the log next to a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,7 +31,7 @@ pub(super) enum Log {
 pub(super) fn check_log(path: &Path, durability: Durability) -> Result<Log, OpenError> {
     let log_path = file::side_file(path, "-wal");
     let refused = |what: &str| OpenError::corrupt(&log_path, what);
-    let log = match File::open(&log_path) {
+    let log = match private_file::open_unchanged(&log_path) {
         Ok(log) => log,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Log::Empty),
         Err(error) => return Err(OpenError::io(&log_path)(error)),

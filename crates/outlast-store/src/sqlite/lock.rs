@@ -15,6 +15,7 @@ use outlast_engine::{Clock, SystemClock};
 use super::file;
 use super::mark::Mark;
 use crate::open_error::OpenError;
+use crate::private_file;
 
 /// Exclusive use of a store file. Released when dropped, or by the operating system at the end of
 /// the process.
@@ -110,7 +111,7 @@ impl Lock {
 /// The text of a killed process stays in the file, so this also tries to take the lock, shared and
 /// briefly.
 pub(super) fn holder(path: &Path) -> std::io::Result<Option<Holder>> {
-    let mut file = match File::open(lock_path(path)) {
+    let mut file = match private_file::open_unchanged(&lock_path(path)) {
         Ok(file) => file,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(error),

@@ -3,6 +3,7 @@
 use std::process::{Child, Command, Stdio};
 
 use outlast_engine::laws::fixtures;
+use outlast_store::sqlite::SqliteReader;
 use outlast_store::{OpenError, Sqlite, SqliteOptions};
 use outlast_testkit::OutputLines;
 
@@ -95,20 +96,43 @@ async fn a_file_has_one_lock_however_it_is_named() {
 }
 
 #[tokio::test]
-async fn a_lock_file_that_is_a_symbolic_link_is_refused() {
+async fn a_side_file_that_is_a_symbolic_link_is_refused() {
+    for suffix in [".lock", "-wal"] {
+        let folder = StoreFolder::new();
+        folder.open().await.close().await.unwrap();
+        let (victim, side_file) = (folder.file("victim"), side_file(&folder, suffix));
+        std::fs::write(&victim, "precious").unwrap();
+        let _ = std::fs::remove_file(&side_file);
+        std::os::unix::fs::symlink(&victim, &side_file).unwrap();
+        let why = folder.refusal().await.to_string();
+        assert!(why.contains("is a symbolic link"), "{suffix}: {why}");
+        assert_eq!(std::fs::read_to_string(victim).unwrap(), "precious");
+    }
+}
+
+#[tokio::test]
+#[cfg(target_os = "linux")]
+async fn a_reader_follows_no_link_and_does_not_wait_at_a_pipe() {
     let folder = StoreFolder::new();
-    let victim = folder.file("victim");
+    folder.open().await.close().await.unwrap();
+    let reader = SqliteReader::open(folder.path()).unwrap().unwrap();
+    let (victim, lock) = (folder.file("victim"), side_file(&folder, ".lock"));
     std::fs::write(&victim, "precious").unwrap();
-    let mut lock = folder.path().as_os_str().to_owned();
-    lock.push(".lock");
-    std::os::unix::fs::symlink(&victim, lock).unwrap();
-    let refused = Sqlite::open(folder.path(), SqliteOptions::default()).await;
-    let why = match refused {
-        Ok(_) => panic!("a link is not followed"),
-        Err(error) => error.to_string(),
-    };
+    std::fs::remove_file(&lock).unwrap();
+    std::os::unix::fs::symlink(&victim, &lock).unwrap();
+    let why = reader.holder().unwrap_err().to_string();
     assert!(why.contains("is a symbolic link"), "{why}");
-    assert_eq!(std::fs::read_to_string(victim).unwrap(), "precious");
+
+    std::fs::remove_file(&lock).unwrap();
+    rustix::fs::mkfifoat(rustix::fs::CWD, &lock, rustix::fs::Mode::RUSR).unwrap();
+    let why = reader.holder().unwrap_err().to_string();
+    assert!(why.contains("is not a regular file"), "{why}");
+}
+
+fn side_file(folder: &StoreFolder, suffix: &str) -> std::path::PathBuf {
+    let mut name = folder.path().as_os_str().to_owned();
+    name.push(suffix);
+    name.into()
 }
 
 const STORE_VARIABLE: &str = "OUTLAST_TEST_STORE";

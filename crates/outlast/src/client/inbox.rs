@@ -477,7 +477,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_withdrawn_input_request_leaves_the_inbox() {
-        // S1-45, S0-74.
+        // S1-45, S1-87, S0-74.
         let inbox = Inbox::new(InputKinds::all());
         let handler = inbox.clone();
         let response =

@@ -25,7 +25,7 @@ use crate::client::{
 };
 use crate::log_limit::LogLimit;
 use crate::server::{ClientHandle, SessionId};
-use crate::transport::http_client::{HttpSession, SavedSession};
+use crate::transport::http_client::{HttpSession, SavedSession, UNKNOWN_HOST};
 use crate::transport::link::TransportError;
 
 static NOT_CONNECTED: LogLimit = LogLimit::new();
@@ -70,10 +70,32 @@ pub(super) struct Resumption {
     pub(super) session: Option<SavedSession>,
 }
 
-/// The error for a client whose upstream cannot be reached, with a next step.
-pub(super) fn unreachable(spec: &ConnectSpec, fault: &client::Error) -> ErrorObject {
-    let (upstream, next) = (&*spec.name, advice(fault));
-    codes::internal(format!("{upstream} cannot be reached: {fault}{next}"))
+/// An upstream that cannot be reached.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{what}{}{next}", if next.is_empty() { "" } else { "; " })]
+#[non_exhaustive]
+pub struct UnreachableError {
+    /// The upstream and the cause. It may quote the upstream.
+    pub what: String,
+    /// What to do next; empty if unknown.
+    pub next: &'static str,
+}
+
+impl UnreachableError {
+    pub(super) fn new(upstream: &str, fault: &client::Error) -> Self {
+        Self {
+            what: format!("{upstream} cannot be reached: {}", cause(fault)),
+            next: advice(fault),
+        }
+    }
+}
+
+/// Why a server cannot be reached. The text of the error itself would say twice that it cannot.
+pub(super) fn cause(fault: &client::Error) -> String {
+    match fault {
+        client::Error::Transport(TransportError::Unreachable(cause)) => cause.clone(),
+        fault => fault.to_string(),
+    }
 }
 
 impl Connection {
@@ -87,15 +109,15 @@ impl Connection {
     ) -> Result<Arc<Self>, ErrorObject> {
         let connected = Self::connect(spec, client, resumed, dedicated).await;
         connected.map_err(|fault| {
-            NOT_CONNECTED.log(|suppressed| {
+            NOT_CONNECTED.log(|left_out| {
                 tracing::warn!(
                     upstream = &*spec.name,
                     fault = fault.brief(),
-                    suppressed,
+                    left_out,
                     "cannot connect to the upstream"
                 );
             });
-            unreachable(spec, &fault)
+            codes::internal(UnreachableError::new(&spec.name, &fault).to_string())
         })
     }
 
@@ -350,21 +372,26 @@ fn advice(fault: &client::Error) -> &'static str {
         client::Error::Transport(TransportError::Refused {
             status: 401 | 403, ..
         }) => {
-            "; set its credentials in a header (`headers` of the server in the configuration file, or --header): \
+            "set its credentials in a header (`headers` of the server in the configuration file, or --header): \
              the gateway does not support OAuth, and it never forwards the credentials of its clients"
         }
         client::Error::Transport(TransportError::Refused {
             status: 404 | 405, ..
         }) => {
-            "; if it uses the old HTTP+SSE transport, use its URL for Streamable HTTP or its command instead"
+            "if it uses the old HTTP+SSE transport, use its URL for Streamable HTTP or its command instead"
+        }
+        client::Error::Transport(TransportError::Unreachable(cause))
+            if cause.contains(UNKNOWN_HOST) =>
+        {
+            "check the host name in its URL, and that this machine can resolve names"
         }
         client::Error::Transport(TransportError::Unreachable(_)) => {
-            "; check its URL, or that its command is installed and its path is correct"
+            "check its URL, or that its command is installed and its path is correct"
         }
         client::Error::Transport(TransportError::Ended { .. }) => {
-            "; run its command by hand to see what it needs"
+            "run its command by hand to see what it needs"
         }
-        client::Error::TimedOut(_) => "; if it needs longer to start, raise the setting `startMs`",
+        client::Error::TimedOut(_) => "if it needs longer to start, raise the setting `startMs`",
         _ => "",
     }
 }

@@ -81,6 +81,7 @@ use pool::Pool;
 use probe::ProbeState;
 
 pub use access::{PrincipalSettings, ToolLists, ToolPattern};
+pub use connection::UnreachableError;
 pub use endpoints::{UpstreamEndpoint, UpstreamEndpoints};
 pub use gateway::{Gateway, RunningGateway, policy};
 pub use settings::{Isolate, Settings, TaskMode, ToolSettings};

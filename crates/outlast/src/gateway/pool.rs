@@ -354,12 +354,12 @@ impl Upstream {
     }
 
     fn limit_reached(&self, (most, setting): ConnectionLimit) -> ErrorObject {
-        LIMIT_REACHED.log(|suppressed| {
+        LIMIT_REACHED.log(|left_out| {
             tracing::warn!(
                 upstream = &*self.name,
                 most,
                 setting,
-                suppressed,
+                left_out,
                 "the limit of connections is reached"
             );
         });

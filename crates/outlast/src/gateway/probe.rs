@@ -11,7 +11,7 @@ use outlast_engine::{InputKinds, Owner};
 use tokio::sync::watch;
 
 use super::Upstream;
-use super::connection::{Connection, Resumption, unreachable};
+use super::connection::{Connection, Resumption, UnreachableError};
 use crate::server::ClientHandle;
 
 /// Whether a probe is running.
@@ -22,9 +22,9 @@ pub(super) struct ProbeState(watch::Sender<bool>);
 struct ProbeGuard<'a>(&'a ProbeState);
 
 impl Upstream {
-    /// Connects once, without a client, and closes the connection. The error contains a next step.
-    /// An upstream with an open connection is not probed.
-    pub async fn probe(&self) -> Result<(), String> {
+    /// Connects once, without a client, and closes the connection. An upstream with an open
+    /// connection is not probed.
+    pub async fn probe(&self) -> Result<(), UnreachableError> {
         if self.pool.len() > 0 {
             return Ok(());
         }
@@ -38,7 +38,7 @@ impl Upstream {
             }
             Err(fault) => {
                 self.probe_failed.store(true, Ordering::Relaxed);
-                Err(unreachable(&spec, &fault).message)
+                Err(UnreachableError::new(&spec.name, &fault))
             }
         }
     }

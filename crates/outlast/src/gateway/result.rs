@@ -4,6 +4,7 @@ use outlast_engine::{ErrorCode, Outcome};
 use outlast_wire::object::{self, Rewrite};
 use outlast_wire::{Raw, codes, meta, version};
 
+use super::connection::cause;
 use crate::client::{self, OutcomeError};
 use crate::server::ClientHandle;
 use crate::transport::link::TransportError;
@@ -85,7 +86,7 @@ pub(super) fn of_client_error(upstream: &str, fault: client::Error) -> Outcome {
             too_large(upstream, &error)
         }
         fault if fault.server_has_not_acted() => {
-            internal(format!("{upstream} cannot be reached: {fault}"))
+            internal(format!("{upstream} cannot be reached: {}", cause(&fault)))
         }
         fault => Outcome::unknown(format!(
             "{upstream} did not respond: {fault}; the outcome of the call is unknown, and it was not run again"

@@ -256,7 +256,7 @@ async fn tasks_are_listed_on_pages_with_unique_ids() {
 
 #[tokio::test]
 async fn an_expired_task_is_gone_and_waiting_requests_fail() {
-    // S0-38, S0-66, S0-91, S1-19, S1-25, S1-67, A1-23.
+    // S0-38, S0-66, S0-91, S1-19, S1-25, S1-67, S1-87, A1-23.
     let chosen = ReceiverTtl::Chosen(Arc::new(|| Duration::from_millis(150)));
     let options = ReceiverOptions::default().with_ttl(chosen);
     let (_client, mut server, inbox) = client_with_inbox(options).await;

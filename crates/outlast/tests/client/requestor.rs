@@ -369,7 +369,7 @@ async fn the_list_of_tools_is_read_again_when_it_has_changed() {
 
 #[tokio::test(start_paused = true)]
 async fn a_detached_task_is_not_polled_and_continues() {
-    // S4-74.
+    // S4-42, S4-74.
     let (_client, mut server, call) = calling().await;
     server.make_task("working", 100).await;
     let call = call.await.unwrap();

@@ -222,8 +222,8 @@ async fn promote(
         }
         Ok(Promotion::Finished(outcome)) => Err(DeliveryOutcome::Outcome(outcome)),
         Err((running, error)) => {
-            NOT_STORED.log(|suppressed| {
-                tracing::warn!(call = %running.id(), %error, suppressed, "could not store a call as a task; the call continues");
+            NOT_STORED.log(|left_out| {
+                tracing::warn!(call = %running.id(), %error, left_out, "could not store a call as a task; the call continues");
             });
             state.plan.takes_handle = false;
             state.plan.promote_at = None;

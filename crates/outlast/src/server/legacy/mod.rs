@@ -154,8 +154,8 @@ impl Session {
             .provide_input(&self.scope(), task, answers)
             .await
         {
-            NOT_APPLIED.log(|suppressed| {
-                tracing::info!(%task, %error, suppressed, "could not apply an input response");
+            NOT_APPLIED.log(|left_out| {
+                tracing::info!(%task, %error, left_out, "could not apply an input response");
             });
         }
     }

@@ -133,8 +133,8 @@ impl ModernRequest {
             }
             Ok(Promotion::Finished(outcome)) => outcome_reply(outcome),
             Err((running, error)) => {
-                NOT_STORED.log(|suppressed| {
-                    tracing::warn!(call = %running.id(), %error, suppressed, "could not store a call as a task; the call continues");
+                NOT_STORED.log(|left_out| {
+                    tracing::warn!(call = %running.id(), %error, left_out, "could not store a call as a task; the call continues");
                 });
                 requested.task = None;
                 let _ = running.provide_input(answers).await;

@@ -345,17 +345,57 @@ fn root_certificates(pem: &[u8]) -> Result<RootCertStore, String> {
     Ok(roots)
 }
 
-/// An error with its causes, without the URL, which can contain a secret.
+/// An error with its causes, without the URL, which can contain a secret, and without the layers of
+/// the HTTP client.
 fn error_chain(error: reqwest::Error) -> String {
     let error = error.without_url();
-    let mut text = error.to_string();
+    let mut causes = vec![error.to_string()];
     let mut cause = std::error::Error::source(&error);
     while let Some(error) = cause {
-        text = format!("{text}: {error}");
+        causes.push(error.to_string());
         cause = error.source();
     }
-    text
+    essence(causes)
 }
+
+/// The causes of an error that say something to the user.
+fn essence(causes: Vec<String>) -> String {
+    let is_layer = |cause: &String| LAYERS.contains(&cause.as_str());
+    let is_unknown_host = causes
+        .iter()
+        .any(|cause| DNS_LAYERS.contains(&cause.as_str()));
+    let last = causes.last().cloned();
+    let shown: Vec<_> = causes
+        .into_iter()
+        .filter(|cause| !is_layer(cause))
+        .collect();
+    let text = if shown.is_empty() {
+        last.unwrap_or_default()
+    } else {
+        shown.join(": ")
+    };
+    if is_unknown_host {
+        format!("{UNKNOWN_HOST}: {text}")
+    } else {
+        text
+    }
+}
+
+/// How the cause begins if the name of the host has no address.
+pub(crate) const UNKNOWN_HOST: &str = "the host name cannot be resolved";
+
+/// The texts with which the HTTP client wraps a failed lookup of a host name.
+const DNS_LAYERS: [&str; 2] = ["dns error", "error resolving DNS"];
+
+/// The texts with which the HTTP client wraps a cause.
+const LAYERS: [&str; 6] = [
+    "error sending request",
+    "client error (Connect)",
+    "client error (SendRequest)",
+    "tcp connect error",
+    DNS_LAYERS[0],
+    DNS_LAYERS[1],
+];
 
 /// The maximum of redirects in a row.
 const MAX_REDIRECTS: usize = 4;

@@ -25,7 +25,7 @@ use super::link::{
 };
 pub(crate) use direct_requests::DirectRequests;
 use endpoint::Endpoint;
-pub(crate) use endpoint::client_to;
+pub(crate) use endpoint::{UNKNOWN_HOST, client_to};
 
 pub use options::HttpClientOptions;
 pub use session::{HttpSession, SavedSession};
