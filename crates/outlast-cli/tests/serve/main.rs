@@ -5,6 +5,7 @@ mod descriptors;
 mod gateway;
 mod logs;
 mod nodes;
+mod operators;
 mod receiver;
 mod settings;
 mod start;

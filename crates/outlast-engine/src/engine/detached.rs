@@ -133,7 +133,7 @@ impl DetachedTask {
             return Err(StoreError::Starting.into());
         }
         let (inner, id) = (self.inner.clone(), self.id);
-        run_to_completion(async move { inner.change(&Scope::AnyTask, id, command).await }).await
+        run_to_completion(async move { inner.change(&Scope::AnyTask.into(), id, command).await }).await
     }
 }
 
