@@ -144,6 +144,8 @@ pub mod server;
 mod server_builder;
 #[cfg(feature = "server")]
 mod server_error;
+#[cfg(feature = "server")]
+mod shared_store;
 #[cfg(any(feature = "client", feature = "server"))]
 mod sleep;
 pub mod store;
@@ -174,6 +176,8 @@ pub use schemars;
 pub use server_builder::ServerBuilder;
 #[cfg(feature = "server")]
 pub use server_error::ServerError;
+#[cfg(feature = "server")]
+pub use shared_store::complete;
 #[cfg(all(feature = "schemars", feature = "server"))]
 pub use tools::Json;
 #[cfg(feature = "server")]

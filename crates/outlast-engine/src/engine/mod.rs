@@ -38,6 +38,7 @@ mod running_calls;
 mod shutdown;
 mod status_records;
 mod status_writer;
+mod store_access;
 mod store_events;
 mod subscribers;
 mod trace;
