@@ -1,11 +1,16 @@
 # The gateway in a container. Servers that are commands must be in the image: build on top of this one, or add them below.
 #
-#   docker build -t outlast .
+#   docker build -t outlast --build-arg OUTLAST_COMMIT=$(git rev-parse --short=9 HEAD) \
+#     --build-arg OUTLAST_COMMIT_DATE=$(git log -1 --format=%cs) .
 #   docker run -p 8040:8040 -v outlast:/data -v $PWD/mcp.json:/config/mcp.json:ro outlast
 FROM rust:1.95-bookworm AS build
 WORKDIR /outlast
 COPY . .
-RUN sh packaging/docker/build.sh /usr/local/bin/outlast
+# For `outlast --version`: .dockerignore leaves out the git folder.
+ARG OUTLAST_COMMIT=
+ARG OUTLAST_COMMIT_DATE=
+RUN OUTLAST_COMMIT="$OUTLAST_COMMIT" OUTLAST_COMMIT_DATE="$OUTLAST_COMMIT_DATE" \
+    sh packaging/docker/build.sh /usr/local/bin/outlast
 
 FROM node:22-bookworm-slim
 RUN apt-get update \

@@ -7,4 +7,6 @@ case $profile in
   *) folder=$profile ;;
 esac
 cargo build --quiet --profile "$profile" --locked --package outlast-cli
-install -D -m 755 "${CARGO_TARGET_DIR:-target}/$folder/outlast" "$1"
+mkdir -p "$(dirname "$1")"
+cp "${CARGO_TARGET_DIR:-target}/$folder/outlast" "$1"
+chmod 755 "$1"

@@ -1,4 +1,5 @@
-// The TypeScript SDK as a host of an installed package: node packaged.mjs OUTLAST SERVER ARGS...
+// The TypeScript SDK as a host of an installed package: node packaged.mjs OUTLAST LAUNCHER SERVER ARGS...
+// LAUNCHER is the command of a host's file as JSON, such as ["npx", "--offline", "outlast"].
 // It writes mcp.json as a host has it, connects by its lines, kills each gateway, and continues.
 import assert from 'node:assert/strict';
 import { execFileSync, spawn } from 'node:child_process';
@@ -9,7 +10,8 @@ import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js'
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import { CallToolResultSchema } from '@modelcontextprotocol/sdk/types.js';
 
-const [outlast, command, ...args] = process.argv.slice(2);
+const [outlast, launcher, command, ...args] = process.argv.slice(2);
+const [launch, ...launchArgs] = JSON.parse(launcher);
 const retry = { retry: 'rerun' };
 
 const run = (...words) => execFileSync(outlast, words, { encoding: 'utf8' }).trim();
@@ -78,8 +80,8 @@ writeFileSync('mcp.json', JSON.stringify({
       headers: { Authorization: `Bearer ${run('gateway', 'token')}` },
     },
     relay: {
-      command: outlast,
-      args: ['stdio', '--settings', JSON.stringify(retry), '--', command, ...args],
+      command: launch,
+      args: [...launchArgs, 'stdio', '--settings', JSON.stringify(retry), '--', command, ...args],
       env: { OUTLAST_BACKGROUND_IDLE_MS: '1000' },
     },
   },

@@ -5,9 +5,13 @@
 //! | features | documented combinations compile, and need no C compiler without `sqlite`, `tls` and `postgres` |
 //! | outside | a crate outside the workspace uses only what is public, and its programs end as expected |
 //! | packages | every crate that is published can be packed |
+//! | api | the public API is the one in `docs/public-api` |
+//! | verify | the packed crates build on their own; only if it is named, and in `cargo xtask dist --check` |
 
+use std::collections::BTreeSet;
 use std::fs;
-use std::path::Path;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::npm::{root, target};
@@ -15,12 +19,19 @@ use crate::part::run as run_command;
 
 type Check = fn() -> Result<(), String>;
 
-/// Runs all checks, or those that `only` names.
+/// Runs all checks but `verify`, or those that `only` names. `--update-api` writes the public API.
 pub(crate) fn run(only: &[String]) -> Result<(), String> {
-    let checks: [(&str, Check); 3] = [
+    if let [update] = only
+        && update == "--update-api"
+    {
+        return public_api(Snapshot::Write);
+    }
+    let checks: [(&str, Check); 5] = [
         ("features", features),
         ("outside", outside),
         ("packages", packages),
+        ("api", || public_api(Snapshot::Compare)),
+        ("verify", verified_packages),
     ];
     let known = |name: &String| checks.iter().any(|(known, _)| known == name);
     if let Some(unknown) = only.iter().find(|name| !known(name)) {
@@ -31,7 +42,8 @@ pub(crate) fn run(only: &[String]) -> Result<(), String> {
         ));
     }
     for (name, check) in checks {
-        if only.is_empty() || only.iter().any(|wanted| wanted == name) {
+        let is_usual = only.is_empty() && name != "verify";
+        if is_usual || only.iter().any(|wanted| wanted == name) {
             eprintln!("library: {name}");
             check().map_err(|why| format!("{name}: {why}"))?;
         }
@@ -45,8 +57,15 @@ fn cargo(args: &[&str]) -> Command {
     command
 }
 
-/// Combinations that the front page documents.
-const COMBINATIONS: [&str; 3] = ["server", "client", "client,http,schemars,server"];
+/// Combinations that the front page documents, and each feature alone.
+const COMBINATIONS: [&str; 6] = [
+    "server",
+    "client",
+    "http",
+    "rmcp",
+    "gateway",
+    "client,http,schemars,server",
+];
 
 fn features() -> Result<(), String> {
     for features in COMBINATIONS {
@@ -102,6 +121,14 @@ fn outside() -> Result<(), String> {
             return Err(format!("README.md does not say: {stated}"));
         }
     }
+    let program = read(&folder.join("src/main.rs"))?;
+    let stated = format!(
+        "[One program](crates/outlast/tests/outside/src/main.rs) of {} lines",
+        lines(&program)
+    );
+    if !readme.contains(&stated) {
+        return Err(format!("README.md does not say: {stated}"));
+    }
     Ok(())
 }
 
@@ -142,6 +169,107 @@ fn packages() -> Result<(), String> {
     run_command(package.args(PUBLISHED.iter().flat_map(|name| ["--package", name])))
 }
 
+/// Builds each packed crate from its package.
+pub(crate) fn verified_packages() -> Result<(), String> {
+    let mut package = cargo(&["package", "--quiet", "--allow-dirty"]);
+    run_command(package.args(PUBLISHED.iter().flat_map(|name| ["--package", name])))
+}
+
+/// What happens with the stored API.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Snapshot {
+    Compare,
+    Write,
+}
+
+/// The libraries whose public API is stored.
+const LIBRARIES: [&str; 5] = [
+    "outlast-wire",
+    "outlast-engine",
+    "outlast-store",
+    "outlast",
+    "outlast-console",
+];
+
+/// Compares the public API of each library with its file in `docs/public-api`, or writes the files.
+fn public_api(snapshot: Snapshot) -> Result<(), String> {
+    let built = target().join("public-api");
+    let manifest = root().join("xtask/public-api/Cargo.toml");
+    let mut build = cargo(&["build", "--quiet", "--locked", "--manifest-path"]);
+    run_command(build.arg(manifest).arg("--target-dir").arg(&built))?;
+    let rustdoc = rustdoc_with_json(&built)?;
+    let mut changed = Vec::new();
+    for name in LIBRARIES {
+        let mut document = cargo(&["rustdoc", "--quiet", "--lib", "--all-features"]);
+        document
+            .args(["--package", name, "--target-dir"])
+            .arg(target());
+        document.args(["--", "-Z", "unstable-options", "--output-format", "json"]);
+        run_command(document.env("RUSTDOC", &rustdoc))?;
+        let json = target().join(format!("doc/{}.json", name.replace('-', "_")));
+        let listed = Command::new(built.join("debug/outlast-public-api"))
+            .arg(&json)
+            .output()
+            .map_err(|error| format!("the list of the public API: {error}"))?;
+        if !listed.status.success() {
+            let why = String::from_utf8_lossy(&listed.stderr).into_owned();
+            return Err(format!("{}: {why}", json.display()));
+        }
+        let listed = String::from_utf8_lossy(&listed.stdout).into_owned();
+        let file = root().join(format!("docs/public-api/{name}.txt"));
+        match snapshot {
+            Snapshot::Write => fs::write(&file, listed)
+                .map_err(|error| format!("cannot write {}: {error}", file.display()))?,
+            Snapshot::Compare => {
+                let stored = fs::read_to_string(&file).unwrap_or_default();
+                if let Some(difference) = difference(&stored, &listed) {
+                    changed.push(format!("{}:\n{difference}", file.display()));
+                }
+            }
+        }
+    }
+    if changed.is_empty() {
+        return Ok(());
+    }
+    Err(format!(
+        "the public API differs from the stored one\n{}\n  next: if that is intended, run `cargo xtask library \
+         --update-api`, commit the files, and tell users in CHANGELOG.md",
+        changed.join("\n")
+    ))
+}
+
+/// A program that runs rustdoc with unstable options. Only rustdoc gets the variable for that, so
+/// that nothing else is built again.
+fn rustdoc_with_json(folder: &Path) -> Result<PathBuf, String> {
+    let script = folder.join("rustdoc");
+    let text = "#!/bin/sh\nRUSTC_BOOTSTRAP=1 exec rustdoc \"$@\"\n";
+    let written = fs::write(&script, text).and_then(|()| {
+        let executable = fs::Permissions::from_mode(0o755);
+        fs::set_permissions(&script, executable)
+    });
+    written.map_err(|error| format!("cannot write {}: {error}", script.display()))?;
+    Ok(script)
+}
+
+/// The lines that were removed and added, up to [`MAX_LINES`].
+fn difference(stored: &str, listed: &str) -> Option<String> {
+    let only_in = |one: &str, other: &str, sign: char| -> Vec<String> {
+        let known: BTreeSet<&str> = other.lines().collect();
+        let lines = one.lines().filter(|line| !known.contains(line));
+        lines.map(|line| format!("{sign}{line}")).collect()
+    };
+    let mut lines = only_in(stored, listed, '-');
+    lines.extend(only_in(listed, stored, '+'));
+    let more = lines.len().saturating_sub(MAX_LINES);
+    lines.truncate(MAX_LINES);
+    if more > 0 {
+        lines.push(format!("… and {more} more lines"));
+    }
+    (!lines.is_empty()).then(|| lines.join("\n"))
+}
+
+const MAX_LINES: usize = 60;
+
 fn read(path: &Path) -> Result<String, String> {
     fs::read_to_string(path).map_err(|error| format!("cannot read {}: {error}", path.display()))
 }
@@ -149,6 +277,14 @@ fn read(path: &Path) -> Result<String, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_difference_has_the_removed_and_the_added_lines() {
+        assert_eq!(difference("a\nb\n", "a\nb\n"), None);
+        assert_eq!(difference("a\nb\n", "b\nc\n").as_deref(), Some("-a\n+c"));
+        let many = "x\n".to_owned() + &(0..100).map(|n| format!("{n}\n")).collect::<String>();
+        assert!(difference("x\n", &many).is_some_and(|text| text.ends_with("40 more lines")));
+    }
 
     #[test]
     fn comments_and_blank_lines_are_not_counted() {

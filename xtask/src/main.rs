@@ -76,8 +76,9 @@ cargo xtask conformance       the official suite against our fixtures, held agai
 cargo xtask coverage          compares docs/coverage.md with docs/checklist.md and with the tests that passed in the last run
 cargo xtask dist              the packages for this machine in target/packages: archive, npm packages, wheel
 cargo xtask dist --check      the same, installs them into an empty folder, and uses them through a kill and a return
-cargo xtask library           the library as other crates use it: features, a crate outside the workspace, the packages
-cargo xtask library CHECK...  only these checks (features outside packages)
+cargo xtask library           the library as other crates use it: features, a crate outside the workspace, the packages, the public API
+cargo xtask library CHECK...  only these checks (features outside packages api verify)
+cargo xtask library --update-api   writes the public API into docs/public-api
 cargo xtask words [PATH...]   refuses the words that CONTRIBUTING.md lists, in comments, messages and documents
 cargo xtask schemas           checks the held JSON Schemas against the published packages
 ";

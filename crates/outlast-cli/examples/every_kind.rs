@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use outlast::tools::{Hints, ToolContext, ToolFailure};
-use outlast::{Server, ServerError, TaskSupport, Tool, text};
+use outlast::tools::{Hints, ToolFailure};
+use outlast::{Server, ServerError, TaskSupport, Tool, ToolContext, text};
 use serde_json::{Value, json};
 
 #[tokio::main]

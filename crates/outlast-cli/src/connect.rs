@@ -3,7 +3,7 @@
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-use outlast::client::{Client, ClientHandler, ClientOptions, NoHandler};
+use outlast::client::{Client, ClientHandler, ClientOptions, ConnectionName, Hub, NoHandler};
 use outlast::transport::http_client::HttpSession;
 
 use crate::call::Spinner;
@@ -16,6 +16,9 @@ use crate::terminal_host::{DeferAnswers, TerminalHost};
 /// A connection, and its session if the session can outlive it.
 pub(crate) struct ServerConnection {
     pub(crate) client: Client,
+    /// Knows the connection under `name`, and its tasks.
+    pub(crate) hub: Hub,
+    pub(crate) name: ConnectionName,
     session: Option<OpenSession>,
 }
 
@@ -59,7 +62,7 @@ pub(crate) async fn connect(
     let client = report_silence(connecting, &endpoint, &spinner).await;
     let client = client.map_err(|fault| {
         Failure::ConnectError(Box::new(ConnectError {
-            endpoint,
+            endpoint: endpoint.clone(),
             starts: server.starts,
             fault,
             printed: server.printed.lines(),
@@ -70,8 +73,12 @@ pub(crate) async fn connect(
         let _ = client.ping().await;
     }
     drop(spinner);
+    let (hub, name) = (Hub::new(), ConnectionName::new(server.name, endpoint));
+    hub.add(name.clone(), client.clone())?;
     Ok(ServerConnection {
         client,
+        hub,
+        name,
         session: server.session.map(|(url, session)| OpenSession {
             url,
             session,

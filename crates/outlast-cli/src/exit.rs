@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::{ExitCode, ExitStatus};
 
-use outlast::client::{self, CallError, CancelError, OutcomeError};
+use outlast::client::{self, CallError, CancelError, HubError, OutcomeError};
 use outlast::engine::EngineError;
 use outlast::store::OpenError;
 use outlast::store::StoreError;
@@ -117,6 +117,18 @@ pub(crate) enum Failure {
     UnknownOutcome,
     #[error("the call was cancelled")]
     Cancelled,
+}
+
+impl From<HubError> for Failure {
+    fn from(error: HubError) -> Self {
+        match error {
+            HubError::Call(error) => error.into(),
+            HubError::Outcome(error) => error.into(),
+            HubError::Request(error) => error.into(),
+            HubError::AlreadyFinished(task) => Self::HasEnded(task, "ended".into()),
+            error => Self::Io(std::io::Error::other(error)),
+        }
+    }
 }
 
 /// Formats an error that may quote a server as one line, so that a line break in it cannot imitate

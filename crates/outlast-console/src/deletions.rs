@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use outlast_engine::{Scope, TaskId};
+use outlast_engine::{Actor, TaskId};
 use parking_lot::Mutex;
 use tokio::task::AbortHandle;
 
@@ -22,7 +22,7 @@ impl Deletions {
     }
 
     /// Deletes an ended task after the time for an undo.
-    pub(crate) fn schedule(&self, app: &App, scope: Scope, id: TaskId) -> Result<(), ConsoleError> {
+    pub(crate) fn schedule(&self, app: &App, actor: Actor, id: TaskId) -> Result<(), ConsoleError> {
         let mut waiting = self.0.lock();
         if waiting.len() >= MAX_WAITING {
             return Err(ConsoleError::conflict("too many deletions at once")
@@ -31,7 +31,7 @@ impl Deletions {
         let app = app.clone();
         let work = tokio::spawn(async move {
             tokio::time::sleep(UNDO_TIME).await;
-            if let Err(error) = app.engine().delete_ended(&scope, id).await {
+            if let Err(error) = app.engine().delete_ended(actor, id).await {
                 tracing::warn!(task = %id, %error, "cannot delete a task");
             }
             app.deletions().0.lock().remove(&id);

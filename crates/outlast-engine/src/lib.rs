@@ -29,7 +29,7 @@ pub mod transition;
 
 pub use backoff::Backoff;
 pub use clock::{Clock, Ids, RandomIds, SystemClock};
-pub use engine::{Engine, EngineError};
+pub use engine::{Actor, Engine, EngineError};
 pub use id::{
     Attempt, IdHasher, IdMap, InputKey, NodeId, Revision, Scope, TaskId, TaskIdParseError,
     TaskIdText,

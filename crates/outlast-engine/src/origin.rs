@@ -8,6 +8,9 @@ use serde::{Deserialize, Serialize};
 use crate::input::InputKinds;
 
 /// The request that a task runs. Never changes.
+///
+/// It is exhaustive on purpose: a store writes every field, so that a new field must not be missed
+/// there. [`Origin::new`] makes one without the optional fields.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Origin {
     /// The method, such as `tools/call`.

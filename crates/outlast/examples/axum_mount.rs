@@ -1,4 +1,7 @@
-//! A server inside an axum application: `cargo run --example axum_mount -- [ADDRESS]`.
+//! A server inside an axum application: `cargo run --example axum_mount -- [ADDRESS [HOST]]`.
+//!
+//! HOST is the domain of the application. Without it, requests to another name than `localhost` get
+//! 403, so that a web page cannot reach the endpoint under a name of its own.
 //!
 //! The application has its own page, its own log layer and its own authentication. The endpoint is
 //! at `/mcp`; a request needs the header `Authorization: Bearer user:NAME`, and `guest` may only
@@ -12,7 +15,7 @@ use axum::response::Response;
 use axum::routing::get;
 use outlast::prelude::*;
 use outlast::server::{HttpParts, Identity, Scopes};
-use outlast::transport::http::{Authenticate, Unauthenticated};
+use outlast::transport::http::{Authenticate, HttpOptions, Unauthenticated};
 
 /// Reads the user from the token. A real program verifies it.
 struct Users;
@@ -42,6 +45,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let server = Server::builder("mounted", "1.0.0")
         .tool(hello.task(TaskSupport::Optional))
         .authenticate(Users)
+        .http(HttpOptions::default().with_allowed_hosts(std::env::args().skip(2).collect()))
         .build()
         .start()
         .await?;

@@ -8,8 +8,10 @@
 //! ```
 //!
 //! The server and the worker can be killed and started again at any time. A worker takes a job by
-//! moving it to the list `active` and removes it after the report, so that no job is lost. A job that
-//! runs twice is harmless: the server stores the first end and refuses the second.
+//! moving it to the list `active`, and removes it when the server has stored the report or refuses it
+//! for good. A worker that starts puts the jobs of `active` back into the queue, because a killed
+//! worker left them there. If another worker still has one of them, it runs twice, which is harmless:
+//! the server stores the first end and refuses the second.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -87,19 +89,28 @@ async fn work(redis: &str) -> Result<(), Failure> {
     let _ = rustls::crypto::ring::default_provider().install_default();
     let http = reqwest::Client::new();
     let mut queue = connect(redis).await?;
+    while let Some(job) = queue
+        .lmove::<_, _, Option<String>>("active", "jobs", Direction::Right, Direction::Right)
+        .await?
+    {
+        eprintln!(
+            "a job of a lost worker is queued again: {} bytes",
+            job.len()
+        );
+    }
     println!("ready");
     loop {
         let job: String = queue
             .blmove("jobs", "active", Direction::Right, Direction::Left, 0.0)
             .await?;
         if let Err(error) = run(&http, &job).await {
-            eprintln!("cannot report a job: {error}");
+            eprintln!("a job is dropped: {error}");
         }
         let _: usize = queue.lrem("active", 1, &job).await?;
     }
 }
 
-/// Does the work of one job and reports it.
+/// Does the work of one job and reports it. An error is permanent: the job cannot be reported.
 async fn run(http: &reqwest::Client, job: &str) -> Result<(), Failure> {
     let job: Job = serde_json::from_str(job)?;
     report(http, &job, json!({ "status": "shouting" })).await?;
@@ -113,18 +124,29 @@ async fn run(http: &reqwest::Client, job: &str) -> Result<(), Failure> {
     report(http, &job, json!({ "result": result })).await
 }
 
+/// Sends a report until the server has stored it, or refuses it for good.
 async fn report(http: &reqwest::Client, job: &Job, report: Value) -> Result<(), Failure> {
-    let response = http
-        .post(&job.callback)
-        .bearer_auth(&job.handle)
-        .body(report.to_string())
-        .send()
-        .await?;
-    // 409: the task has ended, by another worker or by a cancellation.
-    if !response.status().is_success() && response.status() != 409 {
-        return Err(response.text().await?.into());
+    let body = report.to_string();
+    let mut delay = FIRST_RETRY;
+    loop {
+        let request = http.post(&job.callback).bearer_auth(&job.handle);
+        let why = match request.body(body.clone()).send().await {
+            // 409: the task has ended, by another worker or by a cancellation.
+            Ok(reply) if reply.status().is_success() || reply.status() == 409 => return Ok(()),
+            // The handle is not known any more, or the report is malformed.
+            Ok(reply) if matches!(reply.status().as_u16(), 400 | 401) => {
+                return Err(reply.text().await?.into());
+            }
+            Ok(reply) => reply.status().to_string(),
+            Err(error) => error.to_string(),
+        };
+        eprintln!(
+            "the report is sent again in {} ms: {why}",
+            delay.as_millis()
+        );
+        tokio::time::sleep(delay).await;
+        delay = (2 * delay).min(LAST_RETRY);
     }
-    Ok(())
 }
 
 async fn connect(redis: &str) -> Result<MultiplexedConnection, Failure> {
@@ -140,3 +162,7 @@ const MAX_QUEUED: Duration = Duration::from_secs(3_600);
 
 /// How long a worker may work before it reports again.
 const MAX_SILENCE: Duration = Duration::from_secs(30);
+
+/// The delays between two attempts to report.
+const FIRST_RETRY: Duration = Duration::from_millis(100);
+const LAST_RETRY: Duration = Duration::from_secs(5);

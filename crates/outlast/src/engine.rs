@@ -2,9 +2,9 @@
 //! own. [`Server`](crate::Server) makes one for your tools.
 
 pub use outlast_engine::engine::{
-    AUDIT, CallContext, Change, Changes, CreatedTask, EndedTask, EngineBuilder, EngineError, Event,
-    ExcessTasks, FnRunner, InputError, NewCall, RecoveryCounts, Retention, RetentionLimits, Runner,
-    ShutdownReport, StatusRecorder, TaskPage, UnconfirmedResponse, Watch, Work,
+    AUDIT, Actor, CallContext, Change, Changes, CreatedTask, EndedTask, EngineBuilder, EngineError,
+    Event, ExcessTasks, FnRunner, InputError, NewCall, RecoveryCounts, Retention, RetentionLimits,
+    Runner, ShutdownReport, StatusRecorder, TaskPage, UnconfirmedResponse, Watch, Work,
 };
 pub use outlast_engine::transition::Refused;
 pub use outlast_engine::{Clock, Engine, Ids, RandomIds, SystemClock};

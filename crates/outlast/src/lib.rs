@@ -88,7 +88,6 @@
 //!
 //! The crate uses no terminal and no home directory: those belong to the command line.
 
-// Parts of one feature can be unused without another.
 #![cfg_attr(
     not(all(
         feature = "client",
@@ -97,7 +96,12 @@
         feature = "rmcp",
         feature = "server"
     )),
-    allow(dead_code, unused_imports, unreachable_pub)
+    allow(
+        dead_code,
+        unused_imports,
+        unreachable_pub,
+        reason = "parts of one feature can be unused without another"
+    )
 )]
 
 #[cfg(any(feature = "client", feature = "server"))]
@@ -123,6 +127,8 @@ mod input_capabilities;
 mod input_check;
 #[cfg(feature = "server")]
 mod local_server;
+#[cfg(feature = "server")]
+mod local_tools;
 #[cfg(any(feature = "client", feature = "server"))]
 mod log_limit;
 #[cfg(feature = "server")]
@@ -144,6 +150,8 @@ pub mod server;
 mod server_builder;
 #[cfg(feature = "server")]
 mod server_error;
+#[cfg(feature = "server")]
+mod shared_store;
 #[cfg(any(feature = "client", feature = "server"))]
 mod sleep;
 pub mod store;
@@ -160,6 +168,10 @@ pub mod wire;
 pub use completion::CompletionInput;
 #[cfg(feature = "server")]
 pub use local_server::LocalServer;
+#[cfg(all(feature = "schemars", feature = "server"))]
+pub use local_tools::Json;
+#[cfg(feature = "server")]
+pub use local_tools::{Tool, ToolContext, Tools, current, text};
 #[cfg(feature = "gateway")]
 pub use outlast::{Outlast, OutlastBuilder};
 pub use outlast_wire::log::Level;
@@ -174,10 +186,8 @@ pub use schemars;
 pub use server_builder::ServerBuilder;
 #[cfg(feature = "server")]
 pub use server_error::ServerError;
-#[cfg(all(feature = "schemars", feature = "server"))]
-pub use tools::Json;
 #[cfg(feature = "server")]
-pub use tools::{Tool, ToolContext, Tools, current, text};
+pub use shared_store::complete;
 
 /// The guides, as in the repository. `cargo test --doc` compiles their Rust code.
 #[cfg(any(

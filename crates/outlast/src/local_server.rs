@@ -11,13 +11,13 @@ use outlast_wire::{Raw, RawRef, codes, method, params};
 use serde_json::{Value, json};
 
 use crate::completion::{CompleteParams, CompletionRef};
+use crate::local_tools::{Tool, ToolContext, Tools};
 use crate::prompts::Prompts;
 use crate::resources::Resources;
 use crate::server::{
     Backend, BackendDescription, ClientHandle, IncomingRequest, McpServer, PreparedCall, RUNNER,
     Reply,
 };
-use crate::tools::{Tool, ToolContext, Tools};
 
 /// A server with tools, and optionally prompts and resources. It declares only the capabilities
 /// that it has. [`Server::builder`](crate::Server::builder) makes one.
@@ -32,7 +32,7 @@ pub struct LocalServer {
 }
 
 impl LocalServer {
-    /// A server without tools. It is a [`Backend`] and the engine's runner named [`RUNNER`].
+    /// A server without tools. It is a [`Backend`] and the engine's runner.
     pub(crate) fn new(name: String, version: String) -> Self {
         Self {
             name,

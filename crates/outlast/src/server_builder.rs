@@ -6,6 +6,7 @@ use outlast_engine::engine::Runner;
 use outlast_engine::{Clock, Engine, Policy, Store};
 
 use crate::LocalServer;
+use crate::local_tools::Tool;
 use crate::outlast::{Outlast, OutlastBuilder};
 use crate::prompts::Prompts;
 use crate::resources::Resources;
@@ -13,7 +14,6 @@ use crate::resources::Resources;
 use crate::running_server::MakeFallback;
 use crate::running_server::Server;
 use crate::server::{Backend, Middleware, RUNNER};
-use crate::tools::Tool;
 #[cfg(feature = "http")]
 use crate::transport::http::{Authenticate, Fallback, HttpOptions};
 
@@ -56,8 +56,8 @@ impl Server {
         Self::backend(LocalServer::new(name.into(), version.into()))
     }
 
-    /// Returns a builder for a server with a backend of your own, which also runs its calls. The
-    /// backend names its runner [`RUNNER`].
+    /// Returns a builder for a server with a backend of your own, which also runs its calls:
+    /// [`PreparedCall::new`](crate::server::PreparedCall::new) names it as the runner.
     pub fn backend<B: Backend + Runner>(backend: B) -> ServerBuilder<B> {
         ServerBuilder {
             backend,

@@ -21,6 +21,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::gateways::{Build, binary};
+use crate::library;
 use crate::npm::{root, target};
 use crate::part::run as run_command;
 use platform::Platform;
@@ -38,6 +39,7 @@ pub(crate) fn run(args: &[String]) -> Result<(), String> {
     match args[..] {
         [] => release().map(|_| ()),
         ["--check"] => {
+            library::verified_packages()?;
             let packages = release()?;
             check::recipes()?;
             check::installed(&packages)

@@ -37,14 +37,18 @@ enum Choice {
 }
 
 /// Follows `execution` to its end.
-pub(crate) async fn follow(execution: Execution, host: &TerminalHost, interrupt: Interrupt) -> End {
+pub(crate) async fn follow(
+    execution: &Execution,
+    host: &TerminalHost,
+    interrupt: Interrupt,
+) -> End {
     let lines = Lines::default();
     let status = RefCell::new(StatusLine::new());
     let mut updates = execution.updates();
     let mut interrupts = Interrupts::listen();
     loop {
         let interrupted = tokio::select! {
-            () = show_until_end(&execution, &mut updates, &status) => false,
+            () = show_until_end(execution, &mut updates, &status) => false,
             () = host.answer_all(&lines, |asking| status.borrow_mut().set_hidden(asking)) => false,
             () = interrupts.next() => true,
         };

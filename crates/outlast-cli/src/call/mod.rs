@@ -77,14 +77,14 @@ async fn run_call(
     if let Some(ttl) = call.ttl {
         request = request.ttl(Duration::from_millis(ttl));
     }
-    let execution = request.await?;
+    let execution = connection.hub.follow(&connection.name, request.await?);
     if call.detach && execution.task().await.is_some() {
         let task = execution.detach().await.unwrap_or_default();
         connection.keep_session(Some(&task));
         print_detached(location, &task, call.json);
         return Ok(());
     }
-    match follow(execution, host, Interrupt::Ask).await {
+    match follow(&execution, host, Interrupt::Ask).await {
         End::Settled(Ok(outcome), _) => {
             print::outcome(&outcome, call.json).map_err(|failure| match failure {
                 Failure::Tool if asks_in_vain(&outcome, host) => Failure::ToolWithoutInput,

@@ -375,27 +375,16 @@ mod tests {
             ttl_ms: None,
             poll_interval_ms: None,
         };
-        ExecutionStatus {
-            server: "s".into(),
-            tool: "render".into(),
-            task: Some(task),
-            progress: None,
-            immediate_response: None,
-            reference: None,
-            cancelling: false,
-            expiring: false,
-            outage: None,
-            output_mismatch: None,
-            ended: None,
-        }
+        let mut view = ExecutionStatus::new("s".into(), "render".into());
+        view.task = Some(task);
+        view
     }
 
     /// The status of the same call after its end.
     fn ended(status: Status, ended: Result<Outcome, OutcomeError>) -> ExecutionStatus {
-        ExecutionStatus {
-            ended: Some(ended),
-            ..view(status)
-        }
+        let mut view = view(status);
+        view.ended = Some(ended);
+        view
     }
 
     fn result() -> Raw {
@@ -494,10 +483,8 @@ mod tests {
             total: Some(6.0),
             message: Some("page 3".into()),
         };
-        let mut view = ExecutionStatus {
-            progress: Some(progress),
-            ..view(Status::Working)
-        };
+        let mut view = view(Status::Working);
+        view.progress = Some(progress);
         assert_eq!(
             plain(&view),
             "Working: task t1 · [##########----------] 3/6 — page 3"

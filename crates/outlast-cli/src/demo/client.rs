@@ -51,7 +51,7 @@ impl DemoClient {
     /// tool `rounds` times.
     pub(super) async fn run(&self, rounds: u32) -> Result<(), Failure> {
         let mut left = self.references.all(None).await?;
-        left.sort_by_key(|reference| reference.created_ms);
+        left.sort_by_key(|reference| reference.created);
         if !left.is_empty() {
             say!("The same client continues with the ids of its tasks:");
             let resumed = left

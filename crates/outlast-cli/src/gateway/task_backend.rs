@@ -22,13 +22,9 @@ pub(super) struct TaskBackend;
 #[async_trait]
 impl Backend for TaskBackend {
     async fn describe(&self, _: &Arc<ClientHandle>) -> Result<BackendDescription, ErrorObject> {
-        let raw = |value| Raw::encode(&value).expect("a literal is JSON");
-        Ok(BackendDescription {
-            capabilities: raw(json!({})),
-            info: raw(json!({ "name": "outlast", "version": env!("CARGO_PKG_VERSION") })),
-            instructions: None,
-            tasks: true,
-        })
+        let mut description = BackendDescription::new("outlast", env!("CARGO_PKG_VERSION"));
+        description.tasks = true;
+        Ok(description)
     }
 
     async fn list_tools(&self, _: &Arc<ClientHandle>, _: Option<&Raw>) -> server::Reply {

@@ -7,6 +7,7 @@ mod gateway;
 mod launcher;
 mod logs;
 mod nodes;
+mod operators;
 mod receiver;
 mod settings;
 mod start;

@@ -289,6 +289,7 @@ fn the_audit_file_says_who_did_what() {
         ("deleted", &done, "by", "operator"),
         ("created", &asked, "owner", "principal:bob"),
         ("input answered", &asked, "owner", "principal:bob"),
+        ("input answered", &asked, "by", "principal:bob"),
     ] {
         assert!(
             has(what, task, member, value),

@@ -6,7 +6,7 @@ use axum::extract::FromRequestParts;
 use axum::http::StatusCode;
 use axum::http::request::Parts;
 use outlast::server::{Identity, Scopes};
-use outlast_engine::{Owner, Scope};
+use outlast_engine::{Actor, Owner, Scope};
 
 use super::session::SessionId;
 use crate::error::ConsoleError;
@@ -70,6 +70,15 @@ impl Viewer {
     /// The tasks that the viewer may see.
     pub(crate) fn scope(&self) -> Scope {
         self.scope.clone()
+    }
+
+    /// Who changes a task, for the engine and its audit trail.
+    pub(crate) fn actor(&self) -> Actor {
+        let name = match &self.own {
+            Some(owner) => owner.to_string(),
+            None => self.name(),
+        };
+        Actor::from(&self.scope).with_name(name)
     }
 
     /// The owner whose tasks the viewer sees; `None` for an operator, who sees all.

@@ -133,13 +133,13 @@ async fn change(
 ) -> Result<(), ConsoleError> {
     match action {
         Action::Cancel => {
-            let _ = app.engine().cancel_now(&viewer.scope(), id).await?;
+            let _ = app.engine().cancel_now(viewer.actor(), id).await?;
         }
         Action::Delete => {
             let Snapshot::Ended(_) = app.engine().get(&viewer.scope(), id).await? else {
                 return Err(ConsoleError::conflict("the task has not ended"));
             };
-            app.deletions().schedule(app, viewer.scope(), id)?;
+            app.deletions().schedule(app, viewer.actor(), id)?;
         }
     }
     Ok(())

@@ -48,7 +48,7 @@ pub(crate) async fn cancel(
         return Ok(Json(json!({ "taskId": name.task_id })).into_response());
     }
     let id = parse(&name.task_id)?;
-    match app.engine().cancel_now(&viewer.scope(), id).await {
+    match app.engine().cancel_now(viewer.actor(), id).await {
         Ok(task) => Ok(Json(TaskRow::of(app.engine(), &task.into())).into_response()),
         Err(EngineError::Refused(Refused::AlreadyEnded(ending))) => Err(ConsoleError::conflict(
             format!("the task has already finished ({ending})"),
@@ -100,7 +100,7 @@ pub(crate) async fn answer(
     }
     let responses = BTreeMap::from([(key, response)]);
     app.engine()
-        .provide_input(&viewer.scope(), id, responses)
+        .provide_input(viewer.actor(), id, responses)
         .await?;
     Ok(Json(json!({})))
 }
@@ -153,7 +153,7 @@ pub(crate) async fn delete(
             ConsoleError::conflict("the task has not ended").next("cancel it, or wait for its end")
         );
     };
-    app.deletions().schedule(&app, viewer.scope(), id)?;
+    app.deletions().schedule(&app, viewer.actor(), id)?;
     Ok(Json(json!({ "undoSeconds": UNDO_TIME.as_secs() })))
 }
 

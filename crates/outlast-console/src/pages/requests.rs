@@ -14,8 +14,9 @@ use axum::{Json, Router};
 use outlast::client::Answer;
 use outlast::server::Scopes;
 use outlast::store::Snapshot;
-use outlast::task::{InputKey, InputKind, InputResponse, Scope, TaskId};
+use outlast::task::{InputKey, InputKind, InputResponse, TaskId};
 use outlast::wire::{ErrorObject, Raw, RawRef, codes};
+use outlast_engine::Actor;
 use outlast_engine::store::{Filter, Status};
 use outlast_wire::object;
 use serde::Deserialize;
@@ -542,19 +543,19 @@ async fn answer_task(
         let why = format!("your answer was not sent: it was already answered by {who}");
         return refused(&app, &viewer, request.kind, why).await;
     }
-    provide(&app, &scope, id, key, response).await?;
+    provide(&app, viewer.actor(), id, key, response).await?;
     Ok(to_tab(&app, request.kind).into_response())
 }
 
 async fn provide(
     app: &App,
-    scope: &Scope,
+    actor: Actor,
     id: TaskId,
     key: InputKey,
     response: InputResponse,
 ) -> Result<(), ConsoleError> {
     let provided = BTreeMap::from([(key.clone(), response)]);
-    let provided = app.engine().provide_input(scope, id, provided).await;
+    let provided = app.engine().provide_input(actor, id, provided).await;
     if provided.is_err() {
         app.answered().forget(id, &key);
     }

@@ -289,6 +289,7 @@ impl Workspace {
     }
 
     async fn start(&self, id: CallId, client: &Client, mode: Mode, request: CallRequest) {
+        let connection = request.connection;
         let call = client
             .call_tool(request.tool, request.arguments)
             .named(id.name());
@@ -301,7 +302,7 @@ impl Workspace {
             Placement::Task { .. } | Placement::Inline => call.task(TaskPreference::Forbid),
         };
         match call.await {
-            Ok(execution) => self.follow(id, execution),
+            Ok(execution) => self.follow(id, &connection, execution),
             Err(error) => {
                 if let Some(record) = self.0.state.lock().calls.get_mut(&id) {
                     record.refused = Some(error.to_string());
@@ -314,7 +315,8 @@ impl Workspace {
     }
 
     /// Follows an execution until it ends.
-    fn follow(&self, id: CallId, execution: Execution) {
+    fn follow(&self, id: CallId, connection: &ConnectionName, execution: Execution) {
+        let execution = self.0.hub.follow(connection, execution);
         let mut updates = execution.updates();
         let first = execution.status();
         let epoch = {
@@ -324,7 +326,7 @@ impl Workspace {
             };
             record.epoch += 1;
             record.is_interrupted = false;
-            record.execution = Some(Arc::new(execution));
+            record.execution = Some(execution);
             record.epoch
         };
         self.update(id, epoch, first);
@@ -424,7 +426,7 @@ impl Workspace {
         };
         for (id, reference) in interrupted {
             if let Ok(execution) = client.resume(reference) {
-                self.follow(id, execution);
+                self.follow(id, name, execution);
             }
         }
     }

@@ -3,7 +3,7 @@
 use axum::body::{Body, to_bytes};
 use axum::http::{HeaderMap, Request, StatusCode, header};
 use outlast::prelude::*;
-use outlast::server::Scopes;
+use outlast::server::{PreparedCall, Scopes};
 use outlast::transport::http::{BearerTokens, Token};
 use outlast::{RunningServer, text};
 use outlast_console::{Console, ConsoleService};
@@ -183,10 +183,11 @@ impl Site {
     /// Creates a task.
     pub(crate) async fn task(&self, owner: &str, tool: &str, arguments: &str) -> TaskId {
         let params = format!("{{\"name\":{tool:?},\"arguments\":{arguments}}}");
+        let runner = PreparedCall::new().runner;
         let origin = Origin {
             tool: Some(tool.into()),
             params: Some(Raw::parse(params).expect("JSON")),
-            ..Origin::new("tools/call", outlast::server::RUNNER, InputKinds::all())
+            ..Origin::new("tools/call", runner, InputKinds::all())
         };
         let call = NewCall::new(Owner::principal(owner), origin);
         match self.engine().create(call).await.expect("a task") {

@@ -4,8 +4,8 @@
 //! A line is written once the event is durable, and is the same for both protocol revisions. No
 //! line contains arguments, input or results. The command line does not log this target by default.
 
-use super::call_span;
-use crate::id::{InputKey, Scope, TaskId};
+use super::{Actor, call_span};
+use crate::id::{InputKey, TaskId};
 use crate::outcome::Ending;
 use crate::owner::Owner;
 use crate::task::Task;
@@ -46,9 +46,10 @@ pub(crate) fn taken_over(task: &Task, how: Takeover) {
 }
 
 /// An input response was stored.
-pub(crate) fn input_answered(task: &Task, key: &InputKey) {
+pub(crate) fn input_answered(task: &Task, key: &InputKey, actor: &Actor) {
     described(task, |owner, runner, tool| {
-        tracing::info!(target: AUDIT, task = %task.id, owner, runner, tool, key = key.as_str(), "input answered");
+        let (key, by) = (key.as_str(), &*actor.name(&task.owner));
+        tracing::info!(target: AUDIT, task = %task.id, owner, by, runner, tool, key, "input answered");
     });
 }
 
@@ -57,31 +58,22 @@ pub(crate) fn expired(task: TaskId) {
 }
 
 /// A cancellation was requested or performed.
-pub(crate) fn cancelled(task: &Task, scope: &Scope) {
+pub(crate) fn cancelled(task: &Task, actor: &Actor) {
     described(task, |owner, runner, tool| {
-        let by = caller(owner, scope);
+        let by = &*actor.name(&task.owner);
         tracing::info!(target: AUDIT, task = %task.id, owner, by, runner, tool, "cancelled");
     });
 }
 
 /// A task was deleted before its TTL ended.
-pub(crate) fn deleted(task: TaskId, owner: &Owner, scope: &Scope) {
-    let owner = owner.to_string();
-    let by = caller(&owner, scope);
-    tracing::info!(target: AUDIT, %task, owner, by, "deleted");
+pub(crate) fn deleted(task: TaskId, owner: &Owner, actor: &Actor) {
+    let by = &*actor.name(owner);
+    tracing::info!(target: AUDIT, %task, %owner, by, "deleted");
 }
 
 /// An ended task exceeded the limits of its retention.
 pub(crate) fn pruned(task: TaskId) {
     tracing::info!(target: AUDIT, %task, "removed by retention");
-}
-
-/// Who used a task: its owner, or the user of the gateway, who may use the tasks of all owners.
-fn caller<'a>(owner: &'a str, scope: &Scope) -> &'a str {
-    match scope {
-        Scope::OwnedBy(_) => owner,
-        Scope::AnyTask => "operator",
-    }
 }
 
 /// Writes a line about a task, in the trace of its call.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Engine, EngineError, audit};
+use super::{Actor, Engine, EngineError, audit};
 use crate::id::{InputKey, Scope, TaskId};
 use crate::input::InputResponse;
 use crate::policy::millis;
@@ -15,11 +15,12 @@ impl Engine {
     /// Ends a task as cancelled, whatever its work does (V1-CANCEL-3).
     pub async fn cancel_now(
         &self,
-        scope: &Scope,
+        actor: impl Into<Actor>,
         id: TaskId,
     ) -> Result<Committed<Task>, EngineError> {
-        let cancelled = self.change(scope, id, Command::CancelNow).await?;
-        audit::cancelled(&cancelled, scope);
+        let actor = actor.into();
+        let cancelled = self.change(actor.clone(), id, Command::CancelNow).await?;
+        audit::cancelled(&cancelled, &actor);
         Ok(cancelled)
     }
 
@@ -27,17 +28,22 @@ impl Engine {
     /// (V2-CANCEL-5).
     ///
     /// A task that has ended, or whose cancellation was requested before, is unchanged.
-    pub async fn request_cancel(&self, scope: &Scope, id: TaskId) -> Result<(), EngineError> {
+    pub async fn request_cancel(
+        &self,
+        actor: impl Into<Actor>,
+        id: TaskId,
+    ) -> Result<(), EngineError> {
+        let actor = actor.into();
         let deadline = self
             .inner
             .now()
             .plus(millis(self.inner.policy.cancel_timeout));
         match self
-            .change(scope, id, Command::RequestCancel { deadline })
+            .change(actor.clone(), id, Command::RequestCancel { deadline })
             .await
         {
             Ok(task) => {
-                audit::cancelled(&task, scope);
+                audit::cancelled(&task, &actor);
                 Ok(())
             }
             Err(EngineError::Refused(Refused::AlreadyEnded(_) | Refused::Unchanged)) => Ok(()),
@@ -50,7 +56,7 @@ impl Engine {
     /// Responses to input requests that are not outstanding are ignored (V2-UPD-12).
     pub async fn provide_input(
         &self,
-        scope: &Scope,
+        actor: impl Into<Actor>,
         id: TaskId,
         responses: BTreeMap<InputKey, InputResponse>,
     ) -> Result<(), EngineError> {
@@ -64,7 +70,7 @@ impl Engine {
             )?;
         }
         match self
-            .change(scope, id, Command::ProvideInput(responses))
+            .change(actor.into(), id, Command::ProvideInput(responses))
             .await
         {
             Ok(_) => Ok(()),
@@ -81,17 +87,17 @@ impl Engine {
         ttl: u64,
     ) -> Result<Committed<Task>, EngineError> {
         let ttl = ttl.min(millis(self.inner.policy.max_ttl));
-        self.change(scope, id, Command::Extend { ttl }).await
+        self.change(scope.into(), id, Command::Extend { ttl }).await
     }
 
     async fn change(
         &self,
-        scope: &Scope,
+        actor: Actor,
         id: TaskId,
         command: Command,
     ) -> Result<Committed<Task>, EngineError> {
         self.check_ready()?;
-        let (inner, scope) = (self.inner.clone(), scope.clone());
-        run_to_completion(async move { inner.change(&scope, id, command).await }).await
+        let inner = self.inner.clone();
+        run_to_completion(async move { inner.change(&actor, id, command).await }).await
     }
 }

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use outlast_wire::{Raw, Timestamp};
 
 use super::call_state::{Application, CallState};
-use super::{EndedTask, EngineError, Event, Inner, audit};
-use crate::id::{Revision, Scope, TaskId};
-use crate::store::{Committed, Reason, Replace, Snapshot, Status, StoreError, TaskSummary};
+use super::{Actor, EndedTask, EngineError, Event, Inner, audit};
+use crate::id::{NodeId, Revision, Scope, TaskId};
+use crate::store::{Committed, Reason, Replace, Snapshot, Status, Store, StoreError, TaskSummary};
 use crate::task::Task;
 use crate::transition::{Command, Effect, Effects, Next, Refused};
 
@@ -19,7 +19,7 @@ pub(crate) enum ChangeError {
 }
 
 /// The result of some commands, not yet given to the store.
-struct Draft {
+pub(super) struct Draft {
     now: Timestamp,
     /// The revision it was computed from.
     expected: Revision,
@@ -31,7 +31,7 @@ struct Draft {
 
 impl Draft {
     /// A draft without changes.
-    fn of(task: Committed<Task>, now: Timestamp) -> Self {
+    pub(super) fn of(task: Committed<Task>, now: Timestamp) -> Self {
         Self {
             now,
             expected: task.revision,
@@ -43,7 +43,7 @@ impl Draft {
 
     /// Applies `command` to the draft. A status text that changes nothing does not prevent the
     /// other commands.
-    fn apply(&mut self, command: Command) -> Result<(), Refused> {
+    pub(super) fn apply(&mut self, command: Command) -> Result<(), Refused> {
         let Some(task) = self.next.take() else {
             return Err(Refused::Unchanged);
         };
@@ -78,19 +78,36 @@ impl Draft {
         }
         Ok(())
     }
+
+    /// The change to store, without records, and its effects.
+    pub(super) fn into_change(self, node: NodeId) -> Result<(Replace, Effects), Refused> {
+        match self.next {
+            Some(next) if next.revision != self.expected => {
+                let replace = Replace {
+                    node,
+                    expected: self.expected,
+                    next,
+                    body: self.body,
+                    records: Vec::new(),
+                };
+                Ok((replace, self.effects))
+            }
+            _ => Err(Refused::Unchanged),
+        }
+    }
 }
 
 impl Inner {
-    /// Applies `command` to a task in `scope`.
+    /// Applies `command` to a task in the scope of `actor`.
     pub(crate) async fn change(
         &self,
-        scope: &Scope,
+        actor: &Actor,
         id: TaskId,
         command: Command,
     ) -> Result<Committed<Task>, EngineError> {
         for _ in 0..MAX_CHANGE_ATTEMPTS {
-            let task = self.open_task(scope, id).await?;
-            match self.commit(&task, [command.clone()]).await {
+            let task = open_task(&*self.store, actor.scope(), id, self.now()).await?;
+            match self.commit_by(actor, &task, [command.clone()]).await {
                 Ok(task) => return Ok(task),
                 Err(ChangeError::Store(StoreError::Conflict { .. })) => {}
                 Err(ChangeError::Store(error)) => return Err(error.into()),
@@ -125,14 +142,25 @@ impl Inner {
             };
             decided.await;
         }
-        self.change(&Scope::AnyTask, call_state.id, command)
+        self.change(&Actor::caller(), call_state.id, command)
             .await
             .map(drop)
     }
 
-    /// Applies `commands` to `task`, commits the result in one write, and performs the effects.
+    /// Applies `commands` of the engine to `task`, commits the result in one write, and performs
+    /// the effects.
     pub(crate) async fn commit(
         &self,
+        task: &Committed<Task>,
+        commands: impl IntoIterator<Item = Command>,
+    ) -> Result<Committed<Task>, ChangeError> {
+        self.commit_by(&Scope::AnyTask.into(), task, commands).await
+    }
+
+    /// As [`Self::commit`], for the commands of `actor`.
+    async fn commit_by(
+        &self,
+        actor: &Actor,
         task: &Committed<Task>,
         commands: impl IntoIterator<Item = Command>,
     ) -> Result<Committed<Task>, ChangeError> {
@@ -140,28 +168,10 @@ impl Inner {
         for command in commands {
             draft.apply(command).map_err(ChangeError::Refused)?;
         }
-        let Draft {
-            expected,
-            next: Some(next),
-            body,
-            effects,
-            ..
-        } = draft
-        else {
-            return Err(ChangeError::Refused(Refused::Unchanged));
-        };
-        if next.revision == expected {
-            return Err(ChangeError::Refused(Refused::Unchanged));
-        }
-        let records = self.status_records(&next, Some(Status::of_task(task)));
-        let has_records = !records.is_empty();
-        let replace = Replace {
-            node: self.node,
-            expected,
-            next,
-            body: body.clone(),
-            records,
-        };
+        let (mut replace, effects) = draft.into_change(self.node).map_err(ChangeError::Refused)?;
+        let body = replace.body.clone();
+        replace.records = self.status_records(&replace.next, Some(Status::of_task(task)));
+        let has_records = !replace.records.is_empty();
         let stored = self.store.replace(replace).await.map_err(|error| {
             if error.is_transient() {
                 self.reconcile_later(task.id);
@@ -176,7 +186,7 @@ impl Inner {
         }
         for effect in &*effects {
             if let Effect::Deliver(key) = effect {
-                audit::input_answered(&stored, key);
+                audit::input_answered(&stored, key, actor);
             }
         }
         self.perform_effects(&stored, body, &effects);
@@ -238,20 +248,6 @@ impl Inner {
         }
     }
 
-    /// Loads a task that has not ended.
-    async fn open_task(&self, scope: &Scope, id: TaskId) -> Result<Committed<Task>, EngineError> {
-        let found = self
-            .store
-            .get(scope, id)
-            .await?
-            .ok_or(EngineError::NotFound)?;
-        match found {
-            found if found.is_expired(self.now()) => Err(EngineError::Expired),
-            Snapshot::Open(task) => Ok(task),
-            Snapshot::Ended(task) => Err(Refused::AlreadyEnded(task.ending).into()),
-        }
-    }
-
     fn perform_plain_effects(&self, call_state: &CallState, task: Arc<Task>, effects: &[Effect]) {
         for effect in effects {
             match effect {
@@ -269,5 +265,20 @@ impl Inner {
     }
 }
 
+/// Loads a task that has not ended.
+pub(super) async fn open_task(
+    store: &dyn Store,
+    scope: &Scope,
+    id: TaskId,
+    now: Timestamp,
+) -> Result<Committed<Task>, EngineError> {
+    let found = store.get(scope, id).await?.ok_or(EngineError::NotFound)?;
+    match found {
+        found if found.is_expired(now) => Err(EngineError::Expired),
+        Snapshot::Open(task) => Ok(task),
+        Snapshot::Ended(task) => Err(Refused::AlreadyEnded(task.ending).into()),
+    }
+}
+
 /// How often a change is retried after a conflict.
-const MAX_CHANGE_ATTEMPTS: usize = 200;
+pub(super) const MAX_CHANGE_ATTEMPTS: usize = 200;

@@ -6,21 +6,30 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Engine, EngineError, Inner, Phase, Progress};
+use super::store_access::{StoreAccess, load};
+use super::{Actor, Engine, EngineError, Inner, Phase, Progress};
 use crate::id::{Attempt, InputKey, Scope, TaskId};
 use crate::input::InputRequest;
 use crate::outcome::Outcome;
+use crate::policy::SizeLimits;
 use crate::runtime::run_to_completion;
-use crate::store::{Committed, StoreError};
+use crate::store::{Committed, Store, StoreError};
 use crate::task::Task;
 use crate::transition::{Command, Refused};
 
 /// A task whose work is done by other code.
 #[derive(Clone)]
 pub struct DetachedTask {
-    inner: Arc<Inner>,
+    access: Access,
     id: TaskId,
     attempt: Attempt,
+}
+
+/// How a detached task is read and written.
+#[derive(Clone)]
+enum Access {
+    Engine(Arc<Inner>),
+    Store(Arc<StoreAccess>),
 }
 
 impl Engine {
@@ -33,7 +42,24 @@ impl Engine {
 
 impl DetachedTask {
     pub(super) fn new(inner: Arc<Inner>, id: TaskId, attempt: Attempt) -> Self {
-        Self { inner, id, attempt }
+        let access = Access::Engine(inner);
+        Self {
+            access,
+            id,
+            attempt,
+        }
+    }
+
+    /// The detached task with this id, through the store alone: for a process that shares the store
+    /// with the engines. It does not join the store, and the default size limits apply. Engines on
+    /// the store receive each change like one of another node.
+    pub fn in_store(store: Arc<dyn Store>, id: TaskId, attempt: Attempt) -> Self {
+        let access = Access::Store(Arc::new(StoreAccess::new(store)));
+        Self {
+            access,
+            id,
+            attempt,
+        }
     }
 
     /// The id of the task.
@@ -46,9 +72,22 @@ impl DetachedTask {
         self.attempt
     }
 
+    /// The whole task.
+    pub async fn load(&self) -> Result<Committed<Task>, EngineError> {
+        match &self.access {
+            Access::Engine(inner) => {
+                if inner.phase() == Phase::Starting {
+                    return Err(StoreError::Starting.into());
+                }
+                load(&*inner.store, self.id, inner.now()).await
+            }
+            Access::Store(store) => store.load(self.id).await,
+        }
+    }
+
     /// Ends the task. Only the first end of a task succeeds.
     pub async fn end(&self, outcome: Outcome) -> Result<Committed<Task>, EngineError> {
-        let outcome = self.inner.policy.sizes.admit(outcome);
+        let outcome = self.sizes().admit(outcome);
         self.change(Command::End {
             attempt: self.attempt,
             outcome,
@@ -59,7 +98,7 @@ impl DetachedTask {
 
     /// Sets the status text. The same text again changes nothing.
     pub async fn status(&self, message: &str) -> Result<(), EngineError> {
-        let message: Arc<str> = self.inner.policy.sizes.cut_status(message).into();
+        let message: Arc<str> = self.sizes().cut_status(message).into();
         let change = self.change(Command::Status {
             attempt: self.attempt,
             message,
@@ -69,7 +108,10 @@ impl DetachedTask {
 
     /// Publishes progress to the watchers. It is not stored.
     pub fn progress(&self, progress: &Progress) {
-        self.inner.publish_progress(self.id, progress.clone(), true);
+        match &self.access {
+            Access::Engine(inner) => inner.publish_progress(self.id, progress.clone(), true),
+            Access::Store(store) => store.publish_progress(self.id, progress.clone()),
+        }
     }
 
     /// Makes an input request. The task awaits input until the response, which stays stored with
@@ -79,7 +121,7 @@ impl DetachedTask {
         key: InputKey,
         request: InputRequest,
     ) -> Result<(), EngineError> {
-        let sizes = &self.inner.policy.sizes;
+        let sizes = self.sizes();
         sizes.check(
             "the key of the input request",
             key.as_str().len(),
@@ -129,11 +171,26 @@ impl DetachedTask {
     }
 
     async fn change(&self, command: Command) -> Result<Committed<Task>, EngineError> {
-        if self.inner.phase() == Phase::Starting {
-            return Err(StoreError::Starting.into());
+        let id = self.id;
+        match self.access.clone() {
+            Access::Engine(inner) => {
+                if inner.phase() == Phase::Starting {
+                    return Err(StoreError::Starting.into());
+                }
+                let actor = Actor::from(Scope::AnyTask);
+                run_to_completion(async move { inner.change(&actor, id, command).await }).await
+            }
+            Access::Store(store) => {
+                run_to_completion(async move { store.change(id, command).await }).await
+            }
         }
-        let (inner, id) = (self.inner.clone(), self.id);
-        run_to_completion(async move { inner.change(&Scope::AnyTask, id, command).await }).await
+    }
+
+    fn sizes(&self) -> &SizeLimits {
+        match &self.access {
+            Access::Engine(inner) => &inner.policy.sizes,
+            Access::Store(store) => &store.sizes,
+        }
     }
 }
 

@@ -4,6 +4,7 @@
 //! the store, so several engines can share one. Every change follows the same steps: read, apply,
 //! commit if the revision is still current, perform the effects.
 
+mod actor;
 mod audit;
 mod builder;
 mod call_state;
@@ -37,6 +38,7 @@ mod running_calls;
 mod shutdown;
 mod status_records;
 mod status_writer;
+mod store_access;
 mod store_events;
 mod subscribers;
 mod trace;
@@ -52,6 +54,7 @@ use crate::id::{NodeId, TaskId};
 use crate::policy::Policy;
 use crate::store::{Store, StoreError};
 
+pub use actor::Actor;
 pub use audit::AUDIT;
 pub use builder::EngineBuilder;
 pub use changes::{Change, Changes};

@@ -2,24 +2,26 @@
 
 use std::any::Any;
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::{EngineError, Inner, Runner};
 use crate::id::NodeId;
 use crate::origin::Origin;
 use crate::owner::Owner;
-use crate::policy::SizeLimits;
+use crate::policy::{SizeLimits, millis};
 use crate::store::RecordWrite;
 use crate::task::{NewTask, ResumeState, Task};
 
 /// A call to run.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct NewCall {
     /// The owner of the call.
     pub owner: Owner,
     /// The request.
     pub origin: Origin,
-    /// The TTL that the caller requests for its task, in milliseconds.
-    pub ttl_ms: Option<u64>,
+    /// The TTL that the caller requests for its task.
+    pub ttl: Option<Duration>,
     /// The first status message of its task.
     pub message: Option<Arc<str>>,
     /// The resume state, if the work started before the task.
@@ -55,7 +57,7 @@ impl NewCall {
         Self {
             owner,
             origin,
-            ttl_ms: None,
+            ttl: None,
             message: None,
             resume_state: None,
             request_key: None,
@@ -102,7 +104,7 @@ impl Inner {
                 Work::Runner => self.node,
                 Work::Detached => NodeId::DETACHED,
             },
-            lifetime: self.policy.lifetime(call.ttl_ms),
+            lifetime: self.policy.lifetime(call.ttl.map(millis)),
             poll_interval_ms: self.policy.poll_interval_ms(),
         };
         let message = call.message.as_deref();

@@ -1,5 +1,7 @@
 //! Runs the request of an ended task again, as a new task.
 
+use std::time::Duration;
+
 use super::{CreatedTask, Engine, EngineError, NewCall};
 use crate::id::{Scope, TaskId};
 use crate::origin::Origin;
@@ -27,7 +29,7 @@ impl Engine {
             ..Origin::clone(&ended.origin)
         };
         let mut call = NewCall::new(ended.owner.clone(), origin);
-        call.ttl_ms = Some(ended.lifetime.granted_ttl_ms);
+        call.ttl = Some(Duration::from_millis(ended.lifetime.granted_ttl_ms));
         match self.create(call).await? {
             CreatedTask::New(task) | CreatedTask::Existing(task) => Ok(Some(task)),
         }

@@ -20,7 +20,7 @@ use crate::store::{
     Insert, InsertResult, Position, Record, RecordKey, RecordWrite, Replace, Snapshot, Store,
     StoreError, TaskSummary,
 };
-use crate::task::{Lifetime, NewTask, Task, TtlPolicy};
+use crate::task::{Lifetime, NewTask, ResumeState, Task, TtlPolicy};
 use crate::transition::{Command, Next, Takeover};
 
 /// The default node.
@@ -227,6 +227,15 @@ pub fn end(task: &Task, outcome: Outcome) -> Command {
         attempt: task.attempt,
         outcome,
         message: None,
+    }
+}
+
+/// The runner of `task` gives its work away.
+pub fn detach(task: &Task) -> Command {
+    Command::Detach {
+        attempt: task.attempt,
+        state: ResumeState(Arc::from(&b"handle"[..])),
+        limit_ms: Some(60_000),
     }
 }
 

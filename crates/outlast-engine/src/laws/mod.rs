@@ -156,6 +156,7 @@ macro_rules! store_laws {
                 tasks_of_a_joined_node_are_not_offered
                 orphans_are_offered_once
                 offer_shows_the_current_task
+                detached_tasks_are_never_offered
                 tasks_of_an_unknown_node_are_offered
                 ended_tasks_are_not_offered
                 offers_are_limited

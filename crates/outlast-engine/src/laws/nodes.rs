@@ -36,6 +36,22 @@ pub async fn offer_shows_the_current_task(store: &Arc<dyn Store>) {
     assert_eq!(*offers[0], *orphan);
 }
 
+/// A detached task is not offered: neither one that was detached from the start, nor one whose
+/// executor left after it gave the work away.
+pub async fn detached_tasks_are_never_offered(store: &Arc<dyn Store>) {
+    let first = stored(store, task_at(1, NodeId::DETACHED)).await;
+    let _feeds = joined(store, [NODE_A, NODE_B]).await;
+    stored(store, task_at(2, NodeId::DETACHED)).await;
+    let given = stored(store, task_at(3, NODE_A)).await;
+    let given = changed(store, &given, detach(&given)).await;
+    assert_eq!(given.executor, NodeId::DETACHED);
+    let left_behind = stored(store, task_at(4, NODE_A)).await;
+    left(store, NODE_A).await;
+    changed(store, &first, status(&first, "reported")).await;
+    assert_eq!(offered(store, NODE_B).await, [left_behind.id]);
+    assert_eq!(offered(store, NODE_B).await, []);
+}
+
 /// A task whose executor never joined, for example one of a previous process, is offered.
 pub async fn tasks_of_an_unknown_node_are_offered(store: &Arc<dyn Store>) {
     let orphan = stored(store, task_at(1, NodeId(77))).await;

@@ -13,7 +13,7 @@ use crate::harness::{Harness, ada, call, owner, pass};
 async fn a_task_is_stored_exactly_until_it_expires() {
     let harness = Harness::new().await;
     let mut short = call("echo");
-    short.ttl_ms = Some(1_000);
+    short.ttl = Some(Duration::from_millis(1_000));
     let id = harness.engine.create(short).await.unwrap().task().id;
     harness.wait(id).await;
     pass(990).await;
@@ -31,7 +31,7 @@ async fn a_task_is_stored_exactly_until_it_expires() {
 async fn expiry_answers_waiters_and_stops_the_work() {
     let harness = Harness::with(strict()).await;
     let mut short = call("ignores_cancel");
-    short.ttl_ms = Some(1_000);
+    short.ttl = Some(Duration::from_millis(1_000));
     let id = harness.engine.create(short).await.unwrap().task().id;
     // A1-23.
     let waited = harness.engine.wait(&ada(), id).await;
@@ -48,7 +48,7 @@ async fn expiry_answers_waiters_and_stops_the_work() {
 async fn a_requested_ttl_is_capped_and_reported() {
     let harness = Harness::new().await;
     let mut long = call("echo");
-    long.ttl_ms = Some(u64::MAX);
+    long.ttl = Some(Duration::from_millis(u64::MAX));
     let task = harness.engine.create(long).await.unwrap().task().clone();
     let policy = harness.engine.policy();
     assert_eq!(u128::from(task.lifetime.ttl_ms), policy.max_ttl.as_millis());
@@ -61,7 +61,7 @@ async fn kept_work_outlasts_its_ttl() {
     // The default policy.
     let harness = Harness::new().await;
     let mut short = call("second");
-    short.ttl_ms = Some(100);
+    short.ttl = Some(Duration::from_millis(100));
     let id = harness.engine.create(short).await.unwrap().task().id;
     pass(550).await;
     assert!(
@@ -102,10 +102,10 @@ async fn a_call_is_stopped_at_its_run_limit() {
 async fn an_extended_task_expires_later() {
     let harness = Harness::with(strict()).await;
     let mut short = call("echo");
-    short.ttl_ms = Some(1_000);
+    short.ttl = Some(Duration::from_millis(1_000));
     let id = harness.engine.create(short).await.unwrap().task().id;
     let mut slow = call("ignores_cancel");
-    slow.ttl_ms = Some(1_000);
+    slow.ttl = Some(Duration::from_millis(1_000));
     let open = harness.engine.create(slow).await.unwrap().task().id;
     harness.wait(id).await;
     let _ = harness.engine.extend(&ada(), open, 3_000).await.unwrap();
@@ -130,7 +130,7 @@ async fn a_thousand_deadlines_are_handled() {
     .await;
     for n in 0..1_000 {
         let mut short = call("ignores_cancel");
-        short.ttl_ms = Some(1_000 + n);
+        short.ttl = Some(Duration::from_millis(1_000 + n));
         let _ = harness.engine.create(short).await.unwrap();
     }
     pass(1_500).await;

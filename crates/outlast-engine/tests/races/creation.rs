@@ -1,5 +1,7 @@
 //! Races between creations, some with the same request key.
 
+use std::time::Duration;
+
 use outlast_engine::engine::CreatedTask;
 use shuttle::future::spawn;
 
@@ -78,7 +80,7 @@ fn an_expired_key_names_a_new_task_and_every_waiter_resolves() {
         let keyed = |tool| {
             let mut keyed = call(tool);
             keyed.request_key = Some("k".into());
-            keyed.ttl_ms = Some(1_000);
+            keyed.ttl = Some(Duration::from_millis(1_000));
             keyed
         };
         let id = engine.create(keyed("linger")).await.unwrap().task().id;

@@ -1,5 +1,7 @@
 //! Races between expiry and other operations.
 
+use std::time::Duration;
+
 use outlast_engine::engine::EngineError;
 use outlast_engine::store::Snapshot;
 use shuttle::future::{spawn, yield_now};
@@ -8,7 +10,7 @@ use crate::harness::{ada, call, create, explore, is_whole, owner, waiter};
 
 fn short(tool: &str) -> outlast_engine::engine::NewCall {
     let mut short = call(tool);
-    short.ttl_ms = Some(1_000);
+    short.ttl = Some(Duration::from_millis(1_000));
     short
 }
 

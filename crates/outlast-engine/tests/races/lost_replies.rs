@@ -1,6 +1,8 @@
 //! A store that fails writes as unavailable, before or after the commit. The caller cannot
 //! distinguish the two.
 
+use std::time::Duration;
+
 use outlast_engine::engine::{EngineError, Promotion};
 use outlast_engine::{Ending, Store};
 use shuttle::future::{spawn, yield_now};
@@ -171,7 +173,7 @@ fn a_removal_with_a_lost_reply_answers_every_waiter() {
     explore(|harness| async move {
         let engine = harness.engine().await;
         let mut short = call("linger");
-        short.ttl_ms = Some(1_000);
+        short.ttl = Some(Duration::from_millis(1_000));
         let id = create(&engine, short).await;
         harness.fail_writes(2);
         let waiter = waiter(&engine, id);

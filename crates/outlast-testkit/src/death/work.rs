@@ -122,11 +122,12 @@ impl Actor {
             accepts: InputKinds::all(),
         };
         let mut call = NewCall::new(owner.clone(), origin);
-        call.ttl_ms = if self.random.percent(10) {
+        let ttl_ms = if self.random.percent(10) {
             Some(50 + self.random.below(400))
         } else {
             self.ttl
         };
+        call.ttl = ttl_ms.map(Duration::from_millis);
         match self.engine.create(call).await {
             Ok(created) => {
                 let task = created.task();

@@ -39,6 +39,21 @@ pub enum TaskPreference {
 }
 
 /// A tool call that is not sent yet. Configure it, then `.await` it to get its [`Execution`].
+///
+/// ```no_run
+/// use std::time::Duration;
+/// use outlast::client::TaskPreference;
+/// use outlast::prelude::*;
+///
+/// # async fn run(client: Client) -> Result<(), Box<dyn std::error::Error>> {
+/// let call = client
+///     .call_tool("research", serde_json::json!({ "topic": "tides" }))
+///     .task(TaskPreference::Require)
+///     .ttl(Duration::from_secs(3_600));
+/// let execution = call.await?;
+/// println!("{}", execution.result().await?.text());
+/// # Ok(()) }
+/// ```
 #[must_use = "a call is sent when it is awaited"]
 pub struct Call {
     core: Arc<Core>,

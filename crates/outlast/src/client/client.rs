@@ -44,10 +44,32 @@ use crate::transport::link::TransportError;
 
 /// A connection to a server. Cheap to clone. The connection closes when the last clone and the last
 /// execution are dropped.
+///
+/// ```no_run
+/// use outlast::prelude::*;
+///
+/// # async fn run() -> Result<(), Box<dyn std::error::Error>> {
+/// let target = Target::url("http://127.0.0.1:8040/mcp");
+/// let client = Client::connect(target, ClientOptions::default()).await?;
+/// for tool in client.tools().await?.iter() {
+///     println!("{}", tool.name);
+/// }
+/// let call = client.call_tool("research", serde_json::json!({ "topic": "tides" })).await?;
+/// println!("{}", call.result().await?.text());
+/// client.close().await;
+/// # Ok(()) }
+/// ```
 #[derive(Clone)]
 pub struct Client(Arc<Core>);
 
 /// The settings of a client.
+///
+/// ```
+/// use outlast::client::{ClientOptions, Era};
+///
+/// let options = ClientOptions::default().with_era(Era::Legacy).with_server_name("files");
+/// # drop(options);
+/// ```
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct ClientOptions {

@@ -131,7 +131,7 @@ impl<'a, O: CallController> Driver<'a, O> {
             .map(|token| routes.route_progress(token, self.event_sender.clone()));
         let guard = core.store_reference(&reference).await;
         self.status.reference = Some(Arc::new(reference.clone()));
-        let age = Duration::from_millis(SystemClock.now().since(reference.created()));
+        let age = Duration::from_millis(SystemClock.now().since(reference.created));
         let now = Instant::now();
         let created = now.checked_sub(age).unwrap_or(now);
         let report = TaskReport::brief(reference.as_task());

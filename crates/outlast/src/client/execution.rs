@@ -23,6 +23,21 @@ use super::reference::TaskReference;
 /// Dropping it detaches from the call. A task runs on at its server and can be
 /// [resumed](super::Client::resume). A call without a task is cancelled, because its result could
 /// not be fetched later.
+///
+/// ```no_run
+/// use outlast::prelude::*;
+///
+/// # async fn run(client: Client) -> Result<(), Box<dyn std::error::Error>> {
+/// let execution = client.call_tool("research", ()).await?;
+/// let mut updates = execution.updates();
+/// while let Some(status) = updates.next().await {
+///     if let Some(progress) = &status.progress {
+///         println!("{} of {:?}", progress.progress, progress.total);
+///     }
+/// }
+/// println!("{:?}", execution.outcome().await?);
+/// # Ok(()) }
+/// ```
 #[derive(Debug)]
 pub struct Execution {
     commands: mpsc::Sender<Command>,
@@ -31,6 +46,7 @@ pub struct Execution {
 
 /// The status of a call.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct ExecutionStatus {
     /// The name of the server.
     pub server: Arc<str>,
@@ -284,7 +300,7 @@ impl Execution {
     }
 
     /// Detaches from the call and returns the id of its task, which runs on at the server.
-    pub async fn detach(self) -> Option<String> {
+    pub async fn detach(&self) -> Option<String> {
         let task = self
             .status
             .borrow()
@@ -306,7 +322,8 @@ impl StatusUpdates {
 }
 
 impl ExecutionStatus {
-    pub(crate) fn new(server: Arc<str>, tool: Arc<str>) -> Self {
+    /// The status of a call that has just begun.
+    pub fn new(server: Arc<str>, tool: Arc<str>) -> Self {
         Self {
             server,
             tool,

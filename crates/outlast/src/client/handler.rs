@@ -14,6 +14,26 @@ use crate::input_capabilities::input_capabilities;
 ///
 /// If an input request is withdrawn (by its server, or by the end of its task or connection), the
 /// future is dropped. Clean up in `Drop`.
+///
+/// ```
+/// use async_trait::async_trait;
+/// use outlast::client::{ClientHandler, ClientOptions, ServerInputRequest, accept};
+/// use outlast::task::InputResponse;
+///
+/// /// Accepts every form with the same name.
+/// struct Ada;
+///
+/// #[async_trait]
+/// impl ClientHandler for Ada {
+///     async fn handle(&self, request: ServerInputRequest) -> InputResponse {
+///         println!("{} asks: {:?}", request.server, request.params);
+///         accept(Some(serde_json::json!({ "name": "Ada" })))
+///     }
+/// }
+///
+/// let options = ClientOptions::default().with_handler(std::sync::Arc::new(Ada));
+/// # drop(options);
+/// ```
 #[async_trait]
 pub trait ClientHandler: Send + Sync + 'static {
     /// The accepted input kinds: by default sampling and forms (S1-4, S1-5). They are declared to
@@ -67,6 +87,7 @@ pub const REQUEST_WITHDRAWN: &str = "Withdrawn by the server";
 
 /// An input request of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ServerInputRequest {
     /// Its kind.
     pub kind: InputKind,

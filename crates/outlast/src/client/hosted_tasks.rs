@@ -16,6 +16,19 @@ use crate::engine_errors::{cancel_to_wire, to_wire};
 
 /// The tasks that are hosted for one connection, or by one
 /// [`TaskManager`](super::TaskManager).
+///
+/// ```no_run
+/// use outlast::client::Client;
+///
+/// # async fn run(client: Client) -> Result<(), Box<dyn std::error::Error>> {
+/// if let Some(tasks) = client.hosted_tasks().await? {
+///     let page = tasks.list(None).await.map_err(|error| format!("{error:?}"))?;
+///     for task in page.tasks {
+///         println!("{} {}", task.id, task.status);
+///     }
+/// }
+/// # Ok(()) }
+/// ```
 #[derive(Clone)]
 pub struct HostedTasks {
     engine: Engine,

@@ -3,7 +3,8 @@
 //! A connection is found by the name of its server and by its source, for example the file in which
 //! it is configured: two files may use the same name. A task is found by server, source and task
 //! id, because the ids of two servers may be equal (S4-35). Every task that was created here is
-//! followed until its result was fetched or its cancellation is confirmed.
+//! followed until its result was fetched or its cancellation is confirmed. An execution that was
+//! given to [`Hub::follow`] is followed until it ends.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
@@ -22,6 +23,20 @@ use super::error::{Error, PeerError};
 use super::execution::{Execution, ExecutionStatus, OutcomeError};
 
 /// Several named connections. Cheap to clone; all clones share the connections.
+///
+/// ```no_run
+/// use outlast::client::{Client, ConnectionName, Hub, HubCallOptions};
+///
+/// # async fn run(client: Client) -> Result<(), Box<dyn std::error::Error>> {
+/// let hub = Hub::new();
+/// let files = ConnectionName::new("files", "~/.config/mcp.json");
+/// hub.add(files.clone(), client)?;
+/// let call = hub.call_tool_as_task(&files, "index", (), HubCallOptions::default()).await?;
+/// if let Some(task) = call.task {
+///     println!("{}", hub.get_task_result(&files, &task).await?.as_str());
+/// }
+/// # Ok(()) }
+/// ```
 #[derive(Clone)]
 pub struct Hub(Arc<Shared>);
 
@@ -281,6 +296,37 @@ impl Hub {
         })
     }
 
+    /// Follows an execution on a connection: one of a call with options that
+    /// [`Hub::call_tool_as_task`] does not have, or one that was [resumed](Client::resume).
+    ///
+    /// When it has a task, the task is one of the [active tasks](Hub::active_tasks), and its changes are
+    /// [updates](Hub::updates) of the hub. It is forgotten when the execution ends. Until then the hub
+    /// keeps the execution, so that dropping the returned one does not detach from the task.
+    pub fn follow(&self, name: &ConnectionName, execution: Execution) -> Arc<Execution> {
+        let execution = Arc::new(execution);
+        let mut updates = execution.updates();
+        let mut following = Following {
+            hub: Arc::downgrade(&self.0),
+            name: name.clone(),
+            execution: Arc::downgrade(&execution),
+            reporter: None,
+        };
+        // At once, because the execution may have a task already.
+        let mut is_open = following.apply(&execution.status());
+        tokio::spawn(async move {
+            while is_open {
+                match updates.next().await {
+                    Some(status) => is_open = following.apply(&status),
+                    None => {
+                        following.forget();
+                        return;
+                    }
+                }
+            }
+        });
+        execution
+    }
+
     /// Polls a task once.
     pub async fn get_task(&self, name: &ConnectionName, task: &str) -> Result<PeerTask, HubError> {
         Ok(self.client(name)?.get_task(task).await?)
@@ -368,6 +414,64 @@ impl Hub {
         let key = (name.clone(), task.to_owned());
         let state = self.0.state.lock();
         Some(state.followed.get(&key)?.execution.clone())
+    }
+}
+
+/// One execution that was given to [`Hub::follow`].
+struct Following {
+    hub: Weak<Shared>,
+    name: ConnectionName,
+    execution: Weak<Execution>,
+    /// `None` before the execution has a task.
+    reporter: Option<Reporter>,
+}
+
+impl Following {
+    /// Reports `status`, and returns whether the execution continues.
+    fn apply(&mut self, status: &ExecutionStatus) -> bool {
+        if self.reporter.is_none()
+            && let Some(task) = &status.task
+        {
+            self.reporter = self.begin(&task.id);
+        }
+        if let Some(reporter) = &mut self.reporter {
+            reporter.report(status);
+        }
+        if status.ended.is_some() {
+            self.forget();
+        }
+        status.ended.is_none()
+    }
+
+    fn begin(&self, task: &str) -> Option<Reporter> {
+        let key = (self.name.clone(), task.to_owned());
+        let followed = Followed {
+            execution: self.execution.upgrade()?,
+            progress_token: None,
+        };
+        let hub = self.hub.upgrade()?;
+        hub.state.lock().followed.insert(key.clone(), followed);
+        Some(Reporter {
+            hub: self.hub.clone(),
+            key,
+            on_status: None,
+            last: None,
+        })
+    }
+
+    /// Forgets the task, unless a later execution follows it.
+    fn forget(&self) {
+        let (Some(reporter), Some(hub)) = (&self.reporter, self.hub.upgrade()) else {
+            return;
+        };
+        let mut state = hub.state.lock();
+        let is_ours = state.followed.get(&reporter.key).is_some_and(|followed| {
+            std::ptr::eq(Arc::as_ptr(&followed.execution), self.execution.as_ptr())
+        });
+        let dropped = is_ours.then(|| state.followed.remove(&reporter.key));
+        // The execution is dropped without the lock.
+        drop(state);
+        drop(dropped);
     }
 }
 

@@ -17,6 +17,25 @@ use super::handler::{
 };
 
 /// Input requests that wait for a user. Cheap to clone; all clones share one list.
+///
+/// ```no_run
+/// use std::sync::Arc;
+/// use outlast::client::{ClientOptions, Inbox};
+/// use outlast::prelude::*;
+/// use outlast::task::InputKinds;
+///
+/// # async fn run(target: Target) -> Result<(), Box<dyn std::error::Error>> {
+/// let inbox = Inbox::new(InputKinds::all());
+/// let options = ClientOptions::default().with_handler(Arc::new(inbox.clone()));
+/// let client = Client::connect(target, options).await?;
+/// let call = client.call_tool("publish", ()).await?;
+/// // The first request waits until the user decides.
+/// let item = inbox.first().await;
+/// println!("{} asks: {:?}", item.request.server, item.request.params);
+/// inbox.decline(item.id)?;
+/// println!("{}", call.result().await?.text());
+/// # Ok(()) }
+/// ```
 #[derive(Clone)]
 pub struct Inbox(Arc<Inner>);
 

@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use outlast_engine::store::{Record, RecordKey, RecordWrite};
 use outlast_engine::{Clock, InputResponse, Outcome, Store, StoreError, SystemClock};
@@ -19,6 +20,7 @@ use super::server_description::Generation;
 
 /// A task at a server, and the call that created it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct TaskReference {
     /// The endpoint of the server: a URL or a command.
     pub endpoint: String,
@@ -30,10 +32,12 @@ pub struct TaskReference {
     pub tool: String,
     /// The arguments of the call.
     pub arguments: Option<Raw>,
-    /// When the task was created, in milliseconds since 1970, by the local clock.
-    pub created_ms: u64,
-    /// The TTL of the task, in milliseconds.
-    pub ttl_ms: Option<u64>,
+    /// When the task was created, by the local clock.
+    #[serde(rename = "created_ms", with = "created_ms")]
+    pub created: Timestamp,
+    /// The TTL of the task.
+    #[serde(rename = "ttl_ms", with = "ttl_ms", default)]
+    pub ttl: Option<Duration>,
     progress_token: Option<Id>,
 }
 
@@ -47,6 +51,21 @@ pub(crate) struct OpenInputRequest {
 }
 
 /// Stores references. Cheap to clone. A process uses each reference at most once at a time.
+///
+/// ```no_run
+/// use outlast::client::{Client, ClientOptions, ReferenceStore, Target};
+///
+/// # async fn run() -> Result<(), Box<dyn std::error::Error>> {
+/// let store = outlast::store::open("sqlite:references.db").await?;
+/// let references = ReferenceStore::new(store);
+/// let options = ClientOptions::default().with_references(references.clone());
+/// let client = Client::connect(Target::url("http://127.0.0.1:8040/mcp"), options).await?;
+/// // After a restart of this program: the tasks that it has not fetched yet.
+/// for reference in references.all(None).await? {
+///     println!("{}", client.resume(reference)?.result().await?.text());
+/// }
+/// # Ok(()) }
+/// ```
 #[derive(Clone)]
 pub struct ReferenceStore {
     store: Arc<dyn Store>,
@@ -73,8 +92,8 @@ impl TaskReference {
             task: task.into(),
             tool: String::new(),
             arguments: None,
-            created_ms: SystemClock.now().0,
-            ttl_ms: None,
+            created: SystemClock.now(),
+            ttl: None,
             progress_token: None,
         }
     }
@@ -93,8 +112,8 @@ impl TaskReference {
             task: task.id.clone(),
             tool: spec.tool.to_string(),
             arguments: spec.arguments.clone(),
-            created_ms: now.0,
-            ttl_ms: task.ttl_ms,
+            created: now,
+            ttl: task.ttl_ms.map(Duration::from_millis),
             progress_token: Some(token.clone()),
         }
     }
@@ -103,8 +122,9 @@ impl TaskReference {
         self.progress_token.clone()
     }
 
-    pub(crate) fn created(&self) -> Timestamp {
-        Timestamp(self.created_ms)
+    /// The TTL in milliseconds, as the protocol has it.
+    pub(crate) fn ttl_ms(&self) -> Option<u64> {
+        self.ttl.map(|ttl| ttl.as_millis() as u64)
     }
 
     /// The task as far as it is known without a poll.
@@ -115,7 +135,7 @@ impl TaskReference {
             message: None,
             created: None,
             updated: None,
-            ttl_ms: self.ttl_ms,
+            ttl_ms: self.ttl_ms(),
             poll_interval_ms: None,
         }
     }
@@ -128,14 +148,51 @@ impl TaskReference {
     fn record(&self) -> Record {
         let bytes = serde_json::to_vec(self).expect("strings and numbers are JSON");
         let expires = self
-            .ttl_ms
-            .map(|ttl| self.created().plus(ttl).plus(KEEP_AFTER_TTL_MS));
+            .ttl_ms()
+            .map(|ttl| self.created.plus(ttl).plus(KEEP_AFTER_TTL_MS));
         Record {
             key: self.key(),
             owner: None,
             expires,
             bytes: bytes.into(),
         }
+    }
+}
+
+/// A time as a number of milliseconds since 1970.
+mod created_ms {
+    use super::{Deserialize, Timestamp};
+
+    pub(super) fn serialize<S: serde::Serializer>(
+        time: &Timestamp,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        serializer.serialize_u64(time.0)
+    }
+
+    pub(super) fn deserialize<'de, D: serde::Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Timestamp, D::Error> {
+        u64::deserialize(deserializer).map(Timestamp)
+    }
+}
+
+/// A duration as a number of milliseconds.
+mod ttl_ms {
+    use super::{Deserialize, Duration, Serialize};
+
+    pub(super) fn serialize<S: serde::Serializer>(
+        ttl: &Option<Duration>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        ttl.map(|ttl| ttl.as_millis() as u64).serialize(serializer)
+    }
+
+    pub(super) fn deserialize<'de, D: serde::Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Option<Duration>, D::Error> {
+        let ttl_ms = Option::<u64>::deserialize(deserializer)?;
+        Ok(ttl_ms.map(Duration::from_millis))
     }
 }
 

@@ -16,6 +16,20 @@ use crate::transport::http_client::{self, HttpClientOptions, HttpSession};
 use crate::transport::link::{Link, TransportError, message_bytes};
 
 /// The address of a server. Clones share what connections have detected.
+///
+/// ```
+/// use outlast::client::Target;
+/// use outlast::transport::child::ChildOptions;
+/// use outlast::transport::http_client::HttpClientOptions;
+///
+/// let with_a_token = HttpClientOptions::new("https://mcp.example.com/mcp").bearer("secret");
+/// let targets = [
+///     Target::url("http://127.0.0.1:8040/mcp"),
+///     Target::http(with_a_token),
+///     Target::child(ChildOptions::new("npx").args(["-y", "some-server"])),
+/// ];
+/// # drop(targets);
+/// ```
 #[derive(Clone)]
 pub struct Target {
     how: TargetKind,

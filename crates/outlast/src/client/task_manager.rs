@@ -43,6 +43,22 @@ use crate::engine_errors::to_wire;
 
 /// Manages tasks that the program executes itself. Cheap to clone; all clones share the tasks. The
 /// tasks end with the last clone.
+///
+/// ```
+/// use outlast::client::{NewManagedTask, TaskManager, TaskManagerOptions};
+/// use outlast::wire::{Raw, Status};
+///
+/// # async fn run() -> Result<(), Box<dyn std::error::Error>> {
+/// let tasks = TaskManager::open(TaskManagerOptions::default()).await?;
+/// let failed = |error: outlast::wire::ErrorObject| format!("{error:?}");
+/// let task = tasks.create(NewManagedTask::new("sampling/createMessage")).await.map_err(failed)?;
+/// assert_eq!(task.status, Status::Working);
+/// let result = Raw::parse(r#"{"role":"assistant"}"#.into())?;
+/// let task = tasks.set_result(&task.id, result).await.map_err(failed)?;
+/// assert_eq!(task.status, Status::Completed);
+/// # Ok(()) }
+/// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(run()).unwrap();
+/// ```
 #[derive(Clone)]
 pub struct TaskManager(Arc<Shared>);
 
@@ -201,8 +217,8 @@ impl TaskManager {
         let mut call = NewCall::new(self.0.tasks.owner().clone(), origin);
         call.work = Work::Detached;
         call.message = new.message;
-        let requested = new.ttl.map(|ttl| ttl.as_millis() as u64);
-        call.ttl_ms = Some(requested.unwrap_or_else(|| self.0.options.ttl.millis()));
+        let default = || Duration::from_millis(self.0.options.ttl.millis());
+        call.ttl = Some(new.ttl.unwrap_or_else(default));
         let shared = Arc::downgrade(&self.0);
         let follower = Box::new(
             move |watch: Watch| -> outlast_engine::engine::FollowerFuture {

@@ -1,6 +1,7 @@
 //! Reports about a detached task, by its handle.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use outlast_engine::engine::{DetachedTask, Progress};
@@ -8,7 +9,7 @@ use outlast_engine::task::State;
 use outlast_engine::transition::Refused;
 use outlast_engine::{
     Committed, Ending, Engine, EngineError, InputKey, InputKind, InputRequest, InputResponse,
-    Outcome, Scope, Task, TaskId,
+    Outcome, Store, Task, TaskId,
 };
 use outlast_wire::{Raw, object};
 use serde::Serialize;
@@ -16,9 +17,23 @@ use serde::Serialize;
 use super::CompletionHandle;
 
 /// A detached task whose handle was checked.
-/// [`RunningServer::completion`](crate::RunningServer::completion) returns it.
+///
+/// [`RunningServer::completion`](crate::RunningServer::completion) returns it in the process of the
+/// server, [`complete`](crate::complete) in a process that shares the store with it.
+///
+/// ```
+/// use outlast::detached::{Completion, CompletionError};
+/// use outlast::task::Outcome;
+/// use outlast::wire::Raw;
+///
+/// async fn report(task: Completion) -> Result<(), CompletionError> {
+///     task.status("printing").await?;
+///     let result = outlast::text("printed").to_string();
+///     let result = Raw::parse(result).expect("a result is JSON");
+///     task.end(Outcome::Result(result)).await
+/// }
+/// ```
 pub struct Completion {
-    engine: Engine,
     task: DetachedTask,
 }
 
@@ -56,24 +71,37 @@ pub enum CompletionError {
 }
 
 impl Completion {
-    /// The task of `handle`, if its secret is right. The hash of the secret is removed when the task
-    /// ends; from then on every caller that knows the id learns that it has ended.
+    /// The task of `handle`, if its secret is right.
     pub(crate) async fn open(
         engine: &Engine,
         handle: &CompletionHandle,
     ) -> Result<Self, CompletionError> {
-        let found = engine.load(&Scope::AnyTask, handle.task()).await;
-        let found = found.map_err(not_found)?;
+        Self::checked(engine.detached(handle.task(), handle.attempt()), handle).await
+    }
+
+    /// The task of `handle` in a store without a server, if its secret is right.
+    pub(crate) async fn in_store(
+        store: &Arc<dyn Store>,
+        handle: &CompletionHandle,
+    ) -> Result<Self, CompletionError> {
+        let task = DetachedTask::in_store(store.clone(), handle.task(), handle.attempt());
+        Self::checked(task, handle).await
+    }
+
+    /// Checks the secret of `handle`. Its hash is removed when the task ends; from then on every
+    /// caller that knows the id learns that it has ended.
+    async fn checked(
+        task: DetachedTask,
+        handle: &CompletionHandle,
+    ) -> Result<Self, CompletionError> {
+        let found = task.load().await.map_err(not_found)?;
         if let State::Ended(ending) = found.state {
             return Err(CompletionError::Ended(ended_word(ending)));
         }
         if !handle.matches(found.resume_state.as_ref()) {
             return Err(CompletionError::UnknownHandle);
         }
-        Ok(Self {
-            engine: engine.clone(),
-            task: engine.detached(handle.task(), handle.attempt()),
-        })
+        Ok(Self { task })
     }
 
     /// The id of the task.
@@ -149,8 +177,7 @@ impl Completion {
     }
 
     async fn load(&self) -> Result<Committed<Task>, CompletionError> {
-        let loaded = self.engine.load(&Scope::AnyTask, self.id()).await;
-        loaded.map_err(not_found)
+        self.task.load().await.map_err(not_found)
     }
 }
 

@@ -14,6 +14,21 @@ use subtle::ConstantTimeEq;
 /// the program that does the work.
 ///
 /// It is one text in JSON and in its `Display` form, and stays valid over restarts.
+///
+/// ```
+/// use outlast::detached::{CompletionHandle, InvalidHandle};
+///
+/// /// What a worker takes from a queue.
+/// #[derive(serde::Serialize, serde::Deserialize)]
+/// struct Job {
+///     title: String,
+///     handle: CompletionHandle,
+/// }
+///
+/// let handle = "5ksmzk715k9jk0by6w40gkgzj6.2.0secret".parse::<CompletionHandle>();
+/// assert_eq!(handle.map(|handle| handle.to_string().len()), Ok(36));
+/// assert_eq!("no handle".parse::<CompletionHandle>(), Err(InvalidHandle));
+/// ```
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
 pub struct CompletionHandle {

@@ -9,7 +9,7 @@ use outlast_wire::Raw;
 use serde::Deserialize;
 
 use super::{Completion, CompletionError};
-use crate::tools::ToolFailure;
+use crate::local_tools::ToolFailure;
 
 /// One report about detached work. Its JSON has one member, the kind of the report.
 #[derive(Clone, Debug, Deserialize)]

@@ -19,6 +19,25 @@ use crate::transport::http::{self, HttpOptions, HttpServer, Pages};
 use crate::webhook::{Sender, Webhooks};
 
 /// Several upstreams that share an engine.
+///
+/// ```no_run
+/// use outlast::Outlast;
+/// use outlast::client::Target;
+/// use outlast::gateway::{Settings, Upstream};
+/// use outlast::transport::http::HttpOptions;
+///
+/// # async fn run() -> Result<(), Box<dyn std::error::Error>> {
+/// let store = outlast::store::open("sqlite:tasks.db").await?;
+/// let files = Upstream::new("files", Target::url("http://127.0.0.1:9000/mcp"), Settings::default());
+/// let mail = Upstream::new("mail", Target::url("http://127.0.0.1:9001/mcp"), Settings::default());
+/// let gateway = Outlast::builder().store(store).build().gateway(vec![files, mail]).await?;
+/// let running = gateway.http(None, HttpOptions::default()).await?;
+/// for endpoint in running.endpoints() {
+///     println!("{}", running.url(&endpoint));
+/// }
+/// running.shutdown().await?;
+/// # Ok(()) }
+/// ```
 pub struct Gateway {
     engine: Engine,
     /// The start in the background, until its result is known.

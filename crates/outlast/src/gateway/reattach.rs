@@ -181,7 +181,7 @@ impl SavedCall {
     /// Until when to try to reconnect.
     fn retry_until(&self) -> Timestamp {
         let (begun, ttl) = match &self.reference {
-            Some(reference) => (Timestamp(reference.created_ms), reference.ttl_ms),
+            Some(reference) => (reference.created, reference.ttl_ms()),
             None => (SystemClock.now(), None),
         };
         begun.plus(ttl.unwrap_or(DEFAULT_RETRY_PERIOD_MS))

@@ -14,13 +14,26 @@ use serde_json::{Map, Value, json};
 
 use crate::broadcaster::Broadcaster;
 use crate::completion::CompleteParams;
+use crate::local_tools::{Arguments, ToolContext};
 use crate::server::ListChange;
-use crate::tools::{Arguments, ToolContext};
 use prompt::MessagesFn;
 
 pub use prompt::{Prompt, PromptResult, Requirement, assistant, user};
 
 /// A set of prompts. Cheap to clone; all clones share one set, which can change while it is served.
+///
+/// ```
+/// use outlast::Server;
+/// use outlast::content::text_block;
+/// use outlast::prompts::{Prompt, Prompts, Requirement, user};
+///
+/// let review = Prompt::new("review", "Reviews a file", |args| async move {
+///     Ok(vec![user(text_block(format!("Review {}.", args.text("file")?)))])
+/// });
+/// let review = review.argument("file", "The path of the file", Requirement::Required);
+/// let server = Server::builder("reviews", "1.0").prompts(Prompts::new().with(review)).build();
+/// # drop(server);
+/// ```
 #[derive(Clone, Default)]
 pub struct Prompts(Arc<Shared>);
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use crate::completion::{Completers, CompletionInput, completer};
-use crate::tools::{Arguments, ToolContext, ToolFailure};
+use crate::local_tools::{Arguments, ToolContext, ToolFailure};
 
 /// One prompt.
 pub struct Prompt {

@@ -23,6 +23,18 @@ pub use resource::{ReadResult, Resource, Template, Variables};
 
 /// A set of resources. Cheap to clone; all clones share one set, which can change while it is
 /// served.
+///
+/// ```
+/// use outlast::Server;
+/// use outlast::resources::{Contents, Resource, Resources};
+///
+/// let notes = Resource::new("notes://today", "Notes", || async { Ok(Contents::text("Buy ink")) });
+/// let resources = Resources::new().with(notes.mime("text/plain"));
+/// let server = Server::builder("notes", "1.0").resources(resources.clone()).build();
+/// // Clients that subscribed are notified.
+/// resources.updated("notes://today");
+/// # drop(server);
+/// ```
 #[derive(Clone, Default)]
 pub struct Resources(Arc<Shared>);
 

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::Contents;
 use super::uri_template::UriTemplate;
 use crate::completion::{Completers, CompletionInput, completer};
-use crate::tools::ToolFailure;
+use crate::local_tools::ToolFailure;
 
 /// One resource.
 pub struct Resource {

@@ -55,13 +55,7 @@ impl Backend for Rmcp {
             runner: self.runner.clone(),
             support: configured.unwrap_or(known.support),
             retry: known.retry,
-            immediate: None,
-            task_policy: TaskPolicy::default(),
-            ttl: None,
-            needs: InputKinds::NONE,
-            headers: Arc::default(),
-            reservation: None,
-            prestarts: false,
+            ..PreparedCall::new()
         }))
     }
 

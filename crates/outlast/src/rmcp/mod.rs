@@ -66,8 +66,7 @@ use outlast_wire::v1::TaskSupport;
 use crate::server::ExtensionKey;
 
 /// An rmcp server: a [`Backend`](crate::server::Backend) for the server side and a
-/// [`Runner`](outlast_engine::engine::Runner) for its engine, under
-/// [`RUNNER`](crate::server::RUNNER).
+/// [`Runner`](outlast_engine::engine::Runner) for its engine.
 pub struct Rmcp {
     make: Box<dyn Fn() -> Box<dyn DynService<RoleServer>> + Send + Sync>,
     tasks: BTreeMap<String, TaskSupport>,

@@ -129,6 +129,7 @@ pub type ListenGuard = Box<dyn Any + Send + Sync>;
 
 /// How a backend describes itself to a client.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct BackendDescription {
     /// The capabilities without tasks: an object.
     pub capabilities: Raw,
@@ -140,12 +141,25 @@ pub struct BackendDescription {
     pub tasks: bool,
 }
 
+impl BackendDescription {
+    /// A backend with that name and version, without capabilities and tasks.
+    pub fn new(name: &str, version: &str) -> Self {
+        Self {
+            capabilities: Raw::empty_object(),
+            info: Raw::from(&serde_json::json!({ "name": name, "version": version })),
+            instructions: None,
+            tasks: false,
+        }
+    }
+}
+
 /// What a backend reserves for one call between [`Backend::prepare`] and its runner, such as a
 /// connection and a permit. It is released if the call does not run.
 pub type Reservation = Arc<dyn Any + Send + Sync>;
 
 /// A prepared call: how its tool may be called, and what its runner needs.
 #[derive(Clone)]
+#[non_exhaustive]
 pub struct PreparedCall {
     /// The runner that executes the call.
     pub runner: Arc<str>,
@@ -168,6 +182,31 @@ pub struct PreparedCall {
     pub reservation: Option<Reservation>,
     /// Whether [`Backend::prestart`] is called before the task is stored.
     pub prestarts: bool,
+}
+
+impl Default for PreparedCall {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl PreparedCall {
+    /// A call that the runner of its [`Server`](crate::Server) executes. It cannot be a task and never
+    /// runs again.
+    pub fn new() -> Self {
+        Self {
+            runner: super::RUNNER.into(),
+            support: TaskSupport::Forbidden,
+            retry: RetryClass::Never,
+            immediate: None,
+            task_policy: TaskPolicy::default(),
+            ttl: None,
+            needs: InputKinds::NONE,
+            headers: Arc::default(),
+            reservation: None,
+            prestarts: false,
+        }
+    }
 }
 
 /// What is known of a call that was started before its task is stored.

@@ -7,7 +7,7 @@ use std::marker::PhantomData;
 
 use outlast_wire::envelope::ErrorObject;
 use outlast_wire::v1::{self, TaskSupport};
-use outlast_wire::{Raw, RawRef, codes, object, tool};
+use outlast_wire::{Raw, RawRef, codes, object, tool, v2};
 use serde_json::{Map, Value, json};
 
 use super::middleware::RequestContext;
@@ -77,15 +77,35 @@ impl<'a, T: From<Raw>> FilteredRequest<'a, T> {
         self.param("cursor")
     }
 
-    /// Replaces the task id.
-    pub fn with_task_id(mut self, id: &str) -> Self {
-        let mut params = Map::new();
-        if let Some(given) = &self.request.params {
-            params = given.open().unwrap_or_default();
+    /// The input responses in the params, by the key of their request.
+    pub fn input_responses(&self) -> Map<String, Value> {
+        match self.params().remove("inputResponses") {
+            Some(Value::Object(responses)) => responses,
+            _ => Map::new(),
         }
-        params.insert("taskId".into(), id.into());
+    }
+
+    /// Replaces the task id.
+    pub fn with_task_id(self, id: &str) -> Self {
+        self.with_param("taskId", id.into())
+    }
+
+    /// Replaces the input responses.
+    pub fn with_input_responses(self, responses: Map<String, Value>) -> Self {
+        self.with_param("inputResponses", Value::Object(responses))
+    }
+
+    fn with_param(mut self, name: &str, value: Value) -> Self {
+        let mut params = self.params();
+        params.insert(name.to_owned(), value);
         self.request.params = Some(Raw::from(&Value::Object(params)));
         self
+    }
+
+    fn params(&self) -> Map<String, Value> {
+        let params = self.request.params.as_ref();
+        let params = params.and_then(|params| params.open().ok());
+        params.unwrap_or_default()
     }
 
     /// Sends the request to the inner middleware and the server.
@@ -125,6 +145,10 @@ pub(super) async fn run(
         v1::method::CANCEL => {
             let cancel = FilteredRequest::new(request, next);
             reply(middleware.cancel_task(cancel).await.map(|task| task.0))
+        }
+        v2::method::UPDATE => {
+            let update = FilteredRequest::new(request, next);
+            reply(middleware.update_task(update).await)
         }
         v1::method::LIST => {
             let list = FilteredRequest::new(request, next);

@@ -89,6 +89,12 @@ pub trait Middleware: Send + Sync + 'static {
         request.run().await
     }
 
+    /// Wraps `tasks/update` of 2026-07-28. The request has the task id and the input responses; the
+    /// result is an acknowledgement without members of its own.
+    async fn update_task(&self, request: FilteredRequest<'_, Raw>) -> Result<Raw, RequestError> {
+        request.run().await
+    }
+
     /// Wraps `tasks/list`. The request has the cursor; the result is a page of tasks.
     async fn list_tasks(
         &self,
@@ -133,6 +139,10 @@ impl<M: Middleware + ?Sized> Middleware for Arc<M> {
         (**self).cancel_task(request).await
     }
 
+    async fn update_task(&self, request: FilteredRequest<'_, Raw>) -> Result<Raw, RequestError> {
+        (**self).update_task(request).await
+    }
+
     async fn list_tasks(
         &self,
         request: FilteredRequest<'_, TaskList>,
@@ -143,6 +153,7 @@ impl<M: Middleware + ?Sized> Middleware for Arc<M> {
 
 /// A request from a client.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct IncomingRequest {
     /// The method.
     pub method: String,

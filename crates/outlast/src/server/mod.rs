@@ -212,4 +212,4 @@ pub fn local_owner() -> Owner {
 }
 
 /// The name of the runner in the stored tasks of a [`Server`](crate::Server).
-pub const RUNNER: &str = "tools";
+pub(crate) const RUNNER: &str = "tools";

@@ -16,7 +16,8 @@ impl McpServer {
         reservation: &Reservation,
         call: &mut NewCall,
     ) -> Result<Option<Arc<str>>, Outcome> {
-        let ttl = self.engine.policy().granted_ttl_ms(call.ttl_ms);
+        let requested = call.ttl.map(|ttl| ttl.as_millis() as u64);
+        let ttl = self.engine.policy().granted_ttl_ms(requested);
         let started = self
             .backend
             .prestart(reservation, &call.origin, ttl)

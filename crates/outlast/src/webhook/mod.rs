@@ -31,6 +31,19 @@ pub use secret::{InvalidSecret, WebhookSecret};
 pub(crate) use sender::Sender;
 
 /// A receiver of status changes.
+///
+/// ```no_run
+/// use outlast::Outlast;
+/// use outlast::webhook::{Status, Webhook, WebhookSecret};
+///
+/// # fn run() -> Result<(), Box<dyn std::error::Error>> {
+/// let secret = WebhookSecret::parse("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")?;
+/// let webhook = Webhook::new("chat", "https://chat.example.com/hook".parse()?, secret)
+///     .with_statuses([Status::InputRequired, Status::Failed].into_iter().collect());
+/// let outlast = Outlast::builder().webhooks(vec![webhook]).build();
+/// # drop(outlast);
+/// # Ok(()) }
+/// ```
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Webhook {

@@ -181,3 +181,31 @@ async fn an_unknown_connection_is_named_in_the_error() {
     assert!(hub.remove(&name).is_some());
     assert!(hub.connections().is_empty());
 }
+
+#[tokio::test]
+async fn an_execution_of_another_call_is_followed_until_its_end() {
+    let hub = Hub::new();
+    let (name, mut server) = connect(&hub, "files", "global").await;
+    let mut updates = hub.updates();
+    let call = hub.client(&name).unwrap().call_tool("slow", ());
+    let execution = hub.follow(&name, call.await.unwrap());
+    assert!(hub.active_tasks().is_empty(), "it is not a task yet");
+    server.make_task("working", 100).await;
+    let created = within("the first update", updates.recv()).await.unwrap();
+    assert_eq!(
+        (created.connection, created.status),
+        (name.clone(), Status::Working)
+    );
+    assert_eq!(hub.active_tasks()[0].task.id, "t1");
+    complete(&mut server, text("done")).await;
+    within("the outcome", execution.outcome()).await.unwrap();
+    eventually("the task is forgotten", async || {
+        hub.active_tasks().is_empty()
+    })
+    .await;
+    let mut last = created.task;
+    while let Ok(update) = updates.try_recv() {
+        last = update.status.to_string();
+    }
+    assert_eq!(last, "completed");
+}

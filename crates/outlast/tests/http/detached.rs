@@ -12,7 +12,7 @@ use outlast::wire::Raw;
 use outlast::{Server, ServerHandle, TaskSupport, Tool, text};
 use outlast_testkit::mcp::HttpClient;
 use outlast_testkit::mcp::http::{self, Answer};
-use outlast_testkit::within;
+use outlast_testkit::{PostgresServer, within};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
@@ -240,6 +240,45 @@ async fn this_process_ends_a_detached_task_by_its_handle() {
     assert_eq!(ended, Err(CompletionError::Ended("completed")));
     let result = client.result(&task).await.json().await;
     assert_eq!(result["result"]["content"][0]["text"], "here");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_process_without_a_server_ends_a_task_in_a_shared_store() {
+    let url = PostgresServer::shared().fresh_url();
+    let store = outlast::store::open(&url).await.unwrap();
+    let mut harness = Harness::on(store, HOUR).await;
+    let client = harness.client().await;
+    let task = client.task("elsewhere", json!({})).await;
+    let handle = harness.handle().await;
+    // The waiter of the first process is registered before the end.
+    let waiting = client.clone();
+    let id = task.clone();
+    let waiter = tokio::spawn(async move { waiting.result(&id).await.json().await });
+
+    let shared = outlast::store::open(&url).await.unwrap();
+    let nodes = shared.nodes().await.unwrap().len();
+    let wrong = format!("{handle}x").parse().unwrap();
+    let refused = outlast::complete(&shared, &wrong).await.map(drop);
+    assert_eq!(refused, Err(CompletionError::UnknownHandle));
+    let completion = outlast::complete(&shared, &handle).await.unwrap();
+    completion.status("printing").await.unwrap();
+    let seen = client.status(&task).await;
+    assert_eq!(seen["result"]["statusMessage"], "printing", "{seen}");
+    completion.heartbeat(HOUR).await.unwrap();
+    assert_eq!(completion.state().await.unwrap().status, "working");
+    let result = Raw::encode(&text("elsewhere")).unwrap();
+    completion
+        .end(Outcome::Result(result.clone()))
+        .await
+        .unwrap();
+    let result = within("the waiter wakes", waiter).await.unwrap();
+    assert_eq!(result["result"]["content"][0]["text"], "elsewhere");
+    let again = completion.status("too late").await;
+    assert_eq!(again, Err(CompletionError::Ended("completed")));
+    let again = outlast::complete(&shared, &handle).await.map(drop);
+    assert_eq!(again, Err(CompletionError::Ended("completed")));
+    assert_eq!(shared.nodes().await.unwrap().len(), nodes, "it never joins");
+    shared.close().await.unwrap();
 }
 
 const HOUR: Duration = Duration::from_secs(3_600);

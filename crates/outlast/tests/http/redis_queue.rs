@@ -1,4 +1,5 @@
-//! The example with a real Redis queue: the task ends although server and worker are killed.
+//! The example with a real Redis queue: the task ends although the server and a worker that has the
+//! job are killed.
 
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -32,7 +33,7 @@ fn worker(url: &str) -> Running {
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs redis-server; `cargo xtask peers queue` runs it"]
-async fn a_task_in_a_redis_queue_survives_kills_of_the_server() {
+async fn a_task_in_a_redis_queue_survives_kills_of_server_and_worker() {
     let folder = tempfile::tempdir().unwrap();
     let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = free.local_addr().unwrap().port();
@@ -53,25 +54,41 @@ async fn a_task_in_a_redis_queue_survives_kills_of_the_server() {
     let task = client.task("shout", json!({ "text": "hello" })).await;
     let queue = redis::Client::open(url.as_str()).unwrap();
     let mut queue = queue.get_multiplexed_async_connection().await.unwrap();
-    let mut jobs = async || {
-        redis::cmd("LLEN")
-            .arg("jobs")
-            .query_async::<usize>(&mut queue)
-            .await
+    let mut length = async |list: &str| {
+        let mut command = redis::cmd("LLEN");
+        command.arg(list);
+        command.query_async::<usize>(&mut queue).await.unwrap()
     };
     within("a job in the queue", async {
-        while jobs().await.unwrap() == 0 {
+        while length("jobs").await == 0 {
             tokio::task::yield_now().await;
         }
     })
     .await;
+    let bound = address.to_string();
     server.kill();
 
-    let bound = address.to_string();
+    // It takes the job, and repeats its report because there is no server.
+    let lost = worker(&url);
+    within("a worker takes the job", async {
+        while length("active").await == 0 {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+    drop(lost);
+    assert_eq!((length("jobs").await, length("active").await), (0, 1));
+
     let _server = ServerProcess::example("redis_queue", &["server", &url, &bound, store]);
     assert_eq!(client.status(&task).await["result"]["status"], "working");
     let _worker = worker(&url);
     client.until(&task, "completed").await;
     let result = client.result(&task).await.json().await;
     assert_eq!(result["result"]["content"][0]["text"], "HELLO");
+    within("the job is removed", async {
+        while length("active").await + length("jobs").await > 0 {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
 }

@@ -6,6 +6,7 @@
 mod capabilities;
 mod delivery;
 mod eras;
+mod filters;
 mod harness;
 mod headers;
 mod http_client;

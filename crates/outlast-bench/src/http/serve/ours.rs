@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use outlast::engine::{Engine, NewCall};
-use outlast::server::{McpServer, RUNNER, TaskPolicy};
+use outlast::server::{McpServer, TaskPolicy};
 use outlast::store::{MemoryStore, Store};
 use outlast::task::{InputKinds, Owner, Policy, Quota, Scope};
 use outlast::transport::http::{self, HttpOptions};
@@ -107,9 +107,7 @@ impl Lifecycle for Ours {
         let owner = Owner::principal("bench");
         let params = format!(r#"{{"name":"nothing","arguments":{ARGUMENTS}}}"#);
         let params = Raw::parse(params)?;
-        let origin = self
-            .tools
-            .origin(RUNNER, "nothing", params, InputKinds::NONE);
+        let origin = self.tools.origin("nothing", params, InputKinds::NONE);
         let call = NewCall::new(owner.clone(), origin);
         let created = self.engine.create(call).await?;
         let scope = Scope::OwnedBy(owner);

@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
-use outlast::client::{Client, Execution, Inbox, InboxItem, ReceiverOptions, TaskReference};
+use outlast::client::{Execution, Inbox, InboxItem, ReceiverOptions, TaskReference};
 use outlast::task::InputKinds;
 use outlast::wire::{Raw, Status};
 
-use super::{connect_for, found};
+use super::{connect_for, get_task};
+use crate::connect::ServerConnection;
 use crate::exit::Failure;
 use crate::target::NamedServer;
 use crate::terminal::say;
@@ -30,25 +31,29 @@ pub(crate) async fn answer(
     let inbox = Inbox::new(InputKinds::all());
     let host = TerminalHost::Interactive(inbox.clone(), ReceiverOptions::default());
     let (connection, id) = connect_for(server, id, &host).await?;
-    let done = answer_all(&connection.client, endpoint, &id, given, &inbox).await;
+    let done = answer_all(&connection, endpoint, &id, given, &inbox).await;
     connection.close().await;
     done
 }
 
 async fn answer_all(
-    client: &Client,
+    connection: &ServerConnection,
     endpoint: String,
     id: &str,
     given: &GivenResponse,
     inbox: &Inbox,
 ) -> Result<(), Failure> {
-    let task = found(id, client.get_task(id).await)?;
+    let task = get_task(connection, id).await?;
     if task.status != Status::InputRequired {
         return Err(Failure::NothingAsked(id.into(), task.status.to_string()));
     }
-    let Ok(execution) = client.resume(TaskReference::known_by_id(endpoint, id)) else {
+    let resumed = connection
+        .client
+        .resume(TaskReference::known_by_id(endpoint, id));
+    let Ok(execution) = resumed else {
         return Ok(());
     };
+    let execution = connection.hub.follow(&connection.name, execution);
     let lines = Lines::default();
     loop {
         let item = tokio::select! {

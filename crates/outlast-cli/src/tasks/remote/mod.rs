@@ -6,7 +6,7 @@ mod shape;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use outlast::client::{self, Client, Era, TaskReference};
+use outlast::client::{Client, Era, HubError, TaskReference};
 use outlast::engine::{Clock, SystemClock};
 use outlast::wire::{PeerTask, codes};
 
@@ -25,9 +25,8 @@ pub(crate) use answer::{GivenResponse, answer};
 
 pub(crate) async fn list(server: NamedServer, limit: usize, json: bool) -> Result<(), Failure> {
     let anonymous = server.anonymous;
-    with_list(server, async |client| {
-        let mut tasks = client.list_tasks().await?;
-        tasks.truncate(limit);
+    with_list(server, async |connection| {
+        let tasks = newest(connection, limit).await?;
         if json {
             terminal::out_json(&shape::list(&tasks).to_string());
         }
@@ -57,8 +56,8 @@ pub(crate) async fn list(server: NamedServer, limit: usize, json: bool) -> Resul
 }
 
 pub(crate) async fn get(server: NamedServer, id: &str, json: bool) -> Result<(), Failure> {
-    with_task(server, id, async |client, id| {
-        let task = found(id, client.get_task(id).await)?;
+    with_task(server, id, async |connection, id| {
+        let task = get_task(connection, id).await?;
         if json {
             terminal::out_json(&shape::one(&task).to_string());
         } else {
@@ -76,16 +75,15 @@ pub(crate) async fn result(server: NamedServer, id: &str, json: bool) -> Result<
 }
 
 pub(crate) async fn cancel(server: NamedServer, id: &str, json: bool) -> Result<(), Failure> {
-    with_task(server, id, async |client, id| {
+    with_task(server, id, async |connection, id| {
         // Read the task first: some servers accept the cancellation of a task that has ended, and
         // others then report an unknown task.
-        refuse_ended(&found(id, client.get_task(id).await)?)?;
-        let task = match client.cancel_task(id).await {
+        refuse_ended(&get_task(connection, id).await?)?;
+        let task = match connection.hub.cancel_task(&connection.name, id).await {
             // It ended between the two requests.
-            Err(fault) if fault.code() == Some(codes::INVALID_PARAMS) => {
-                let task = found(id, client.get_task(id).await)?;
-                refuse_ended(&task)?;
-                return Err(fault.into());
+            Err(error @ HubError::AlreadyFinished(_)) => {
+                refuse_ended(&get_task(connection, id).await?)?;
+                return Err(error.into());
             }
             cancelled => cancelled?,
         };
@@ -120,11 +118,11 @@ pub(crate) async fn watch(
 
 /// Prints every change to any task of the caller until Ctrl-C.
 pub(crate) async fn watch_all(server: NamedServer, json: bool) -> Result<(), Failure> {
-    with_list(server, async |client| {
+    with_list(server, async |connection| {
         let mut known = BTreeMap::new();
         let mut interrupts = Interrupts::listen();
         loop {
-            for task in client.list_tasks().await?.into_iter().rev() {
+            for task in connection.client.list_tasks().await?.into_iter().rev() {
                 let state = (task.status, task.message.clone());
                 if known.insert(task.id.clone(), state.clone()) != Some(state) {
                     if json {
@@ -153,15 +151,15 @@ async fn attached(
     let (endpoint, location) = (server.target.endpoint(), TaskLocation::of(&server));
     let (connection, id) = connect_for(server, id, host).await?;
     let id = id.as_str();
-    let client = &connection.client;
     let done = async {
-        found(id, client.get_task(id).await)?;
+        get_task(&connection, id).await?;
         let reference = TaskReference::known_by_id(endpoint, id);
-        let Ok(execution) = client.resume(reference) else {
+        let Ok(execution) = connection.client.resume(reference) else {
             // A reference cannot be in use, because this process has just started.
             return Ok(());
         };
-        match follow(execution, host, Interrupt::Detach).await {
+        let execution = connection.hub.follow(&connection.name, execution);
+        match follow(&execution, host, Interrupt::Detach).await {
             End::Settled(Ok(outcome), _) => print::outcome(&outcome, json),
             End::Settled(Err(why), task) => Err(location.failure(why, task.as_deref())),
             End::Detached(task) => {
@@ -179,10 +177,10 @@ async fn attached(
 async fn with_task(
     server: NamedServer,
     id: &str,
-    work: impl AsyncFnOnce(&Client, &str) -> Result<(), Failure>,
+    work: impl AsyncFnOnce(&ServerConnection, &str) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
     let (connection, id) = connect_for(server, id, &TerminalHost::Absent).await?;
-    let done = work(&connection.client, &id).await;
+    let done = work(&connection, &id).await;
     connection.close().await;
     done
 }
@@ -190,10 +188,10 @@ async fn with_task(
 /// Runs `work` on a connection that can list tasks.
 async fn with_list(
     server: NamedServer,
-    work: impl AsyncFnOnce(&Client) -> Result<(), Failure>,
+    work: impl AsyncFnOnce(&ServerConnection) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
     let connection = connect_to_list(server, &TerminalHost::Absent, Purpose::Tasks).await?;
-    let done = work(&connection.client).await;
+    let done = work(&connection).await;
     connection.close().await;
     done
 }
@@ -259,15 +257,40 @@ async fn whole_id(client: &Client, id: &str) -> Result<String, Failure> {
 }
 
 /// Returns the task, or the failure that the server does not have it.
-fn found(id: &str, response: Result<PeerTask, client::Error>) -> Result<PeerTask, Failure> {
-    response.map_err(|fault| match fault.code() {
-        Some(codes::INVALID_PARAMS) => Failure::NoTaskThere(id.to_owned()),
-        _ => fault.into(),
+async fn get_task(connection: &ServerConnection, id: &str) -> Result<PeerTask, Failure> {
+    let response = connection.hub.get_task(&connection.name, id).await;
+    response.map_err(|error| match error {
+        HubError::Request(fault) if fault.code() == Some(codes::INVALID_PARAMS) => {
+            Failure::NoTaskThere(id.to_owned())
+        }
+        error => error.into(),
     })
+}
+
+/// The newest tasks, up to `limit`. Pages after the last one that is needed are not read.
+async fn newest(connection: &ServerConnection, limit: usize) -> Result<Vec<PeerTask>, Failure> {
+    let (mut tasks, mut cursor) = (Vec::new(), None::<String>);
+    for _ in 0..MAX_PAGES {
+        let page = connection
+            .hub
+            .list_tasks(&connection.name, cursor.as_deref());
+        let page = page.await?;
+        tasks.extend(page.tasks);
+        let is_last = page.next_cursor.is_none() || page.next_cursor == cursor;
+        if is_last || tasks.len() >= limit {
+            break;
+        }
+        cursor = page.next_cursor;
+    }
+    tasks.truncate(limit);
+    Ok(tasks)
 }
 
 /// An id of at least this length is not shortened.
 const MIN_WHOLE_ID_CHARS: usize = 20;
+
+/// A server that returns another cursor with every page has no last one.
+const MAX_PAGES: usize = 1_000;
 
 /// How often all tasks are polled.
 const POLL_INTERVAL: Duration = Duration::from_secs(2);

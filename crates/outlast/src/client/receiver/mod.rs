@@ -13,6 +13,7 @@ mod task_methods;
 mod tests;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use outlast_engine::engine::{EngineError, NewCall};
 use outlast_engine::task::TtlPolicy;
@@ -104,11 +105,10 @@ impl Receiver {
         let owner = owner_of(channel);
         let mut call = NewCall::new(owner.clone(), origin(&request));
         // S1-25: evaluated for each task.
-        call.ttl_ms = Some(
-            task_request
-                .ttl_ms
-                .unwrap_or_else(|| self.options.ttl.millis()),
-        );
+        let ttl_ms = task_request
+            .ttl_ms
+            .unwrap_or_else(|| self.options.ttl.millis());
+        call.ttl = Some(Duration::from_millis(ttl_ms));
         call.local_data = Some(Arc::new(request));
         let created = match self.engine.create(call).await {
             Ok(created) => created,

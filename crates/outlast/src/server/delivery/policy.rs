@@ -6,6 +6,16 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 /// When a call becomes a task, for a caller with task support that leaves this to the server.
+///
+/// ```
+/// use outlast::prelude::*;
+/// use outlast::server::TaskPolicy;
+///
+/// let slow = Tool::new("slow", "Takes long", |_, _| async { Ok(text("done")) })
+///     .task(TaskSupport::Optional)
+///     .task_policy(TaskPolicy::Always);
+/// # drop(slow);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TaskPolicy {
     /// At once.

@@ -2,6 +2,7 @@
 //! S2-38).
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use outlast_engine::engine::NewCall;
 use outlast_engine::{Committed, Origin, Task};
@@ -78,7 +79,7 @@ impl LegacyRequest<'_> {
         match task {
             Some(task) => {
                 self.session.mark_task_use();
-                call.ttl_ms = task.ttl_ms.or(prepared.ttl);
+                call.ttl = task.ttl_ms.or(prepared.ttl).map(Duration::from_millis);
                 let Some(reservation) = prepared.reservation.filter(|_| prepared.prestarts) else {
                     return create(self.session, call, prepared.immediate.as_deref()).await;
                 };
@@ -104,7 +105,7 @@ impl LegacyRequest<'_> {
             None => {
                 let policy = policy.filter(|_| prepared.support != TaskSupport::Forbidden);
                 if policy.is_some() {
-                    call.ttl_ms = prepared.ttl;
+                    call.ttl = prepared.ttl.map(Duration::from_millis);
                 }
                 let policy = policy.map(|policy| (policy, prepared.task_policy));
                 let channel = LegacyChannel::new(self, token);

@@ -170,7 +170,7 @@ impl ModernRequest {
             return self.resume(&state, requested).await;
         }
         let mut call = NewCall::new(self.caller.owner().clone(), origin);
-        call.ttl_ms = task.ttl;
+        call.ttl = task.ttl.map(Duration::from_millis);
         call.local_data = Some(Arc::new(RequestParts {
             client,
             http: request.http,

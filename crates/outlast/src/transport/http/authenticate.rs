@@ -124,6 +124,19 @@ impl std::fmt::Debug for Token {
 }
 
 /// Static bearer tokens.
+///
+/// ```
+/// use outlast::Server;
+/// use outlast::server::Scopes;
+/// use outlast::transport::http::{BearerTokens, Token};
+///
+/// let tokens = BearerTokens::new([
+///     Token::new("ada", "her-secret"),
+///     Token::new("auditor", "another-secret").with_scopes(Scopes::READ),
+/// ]);
+/// let server = Server::builder("reports", "1.0").authenticate(tokens).build();
+/// # drop(server);
+/// ```
 #[derive(Clone, Debug, Default)]
 pub struct BearerTokens(Vec<Token>);
 

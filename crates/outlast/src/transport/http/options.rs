@@ -14,6 +14,18 @@ use super::nodes::NodeOptions;
 use crate::server::SessionLimits;
 
 /// The options of an HTTP server. The default listens on loopback, on a free port, without tokens.
+///
+/// ```
+/// use std::time::Duration;
+/// use outlast::Server;
+/// use outlast::transport::http::HttpOptions;
+///
+/// let options = HttpOptions::default()
+///     .with_allowed_hosts(vec!["mcp.example.com".into()])
+///     .with_session_idle_timeout(Duration::from_secs(600));
+/// let server = Server::builder("reports", "1.0").http(options).build();
+/// # drop(server);
+/// ```
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct HttpOptions {

@@ -37,6 +37,22 @@ use crate::server::{HttpParts, Identity, McpServer, SessionTable, Sessions};
 ///
 /// Without it, all anonymous callers of a mounted [`HttpService`] count as one for limits. A layer
 /// that knows the address, such as one that reads axum's `ConnectInfo`, inserts it.
+///
+/// ```
+/// use std::net::SocketAddr;
+/// use outlast::transport::http::PeerAddress;
+///
+/// /// For `axum::middleware::from_fn`, in front of the endpoint.
+/// async fn peer(
+///     axum::extract::ConnectInfo(from): axum::extract::ConnectInfo<SocketAddr>,
+///     mut request: axum::extract::Request,
+///     next: axum::middleware::Next,
+/// ) -> axum::response::Response {
+///     request.extensions_mut().insert(PeerAddress(from.ip()));
+///     next.run(request).await
+/// }
+/// # let _ = peer;
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PeerAddress(pub IpAddr);
 

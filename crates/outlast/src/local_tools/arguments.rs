@@ -7,6 +7,21 @@ use serde_json::{Map, Value};
 use super::ToolFailure;
 
 /// The arguments of a call.
+///
+/// ```
+/// use outlast::tools::{Arguments, ToolFailure};
+/// use serde_json::json;
+///
+/// # fn run() -> Result<(), ToolFailure> {
+/// let given = json!({ "title": "Tides", "pages": 3 });
+/// let arguments = Arguments::from(given.as_object().cloned().unwrap_or_default());
+/// assert_eq!(arguments.text("title")?, "Tides");
+/// assert_eq!(arguments.number("pages", 1.0)?, 3.0);
+/// assert_eq!(arguments.number("copies", 1.0)?, 1.0);
+/// assert!(arguments.text("pages").is_err());
+/// # Ok(()) }
+/// # assert!(run().is_ok());
+/// ```
 #[derive(Clone, Debug, Default)]
 pub struct Arguments(Map<String, Value>);
 

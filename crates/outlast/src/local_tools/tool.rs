@@ -45,6 +45,14 @@ pub struct Tool {
 
 /// The effects of a tool (`annotations` in the protocol). For hints that are not set, a client
 /// assumes the worst.
+///
+/// ```
+/// use outlast::prelude::*;
+///
+/// // After a crash, the tool may run again: it changes nothing.
+/// let look = Tool::new("look", "Looks", |_, _| async { Ok(text("seen")) }).hints(Hints::READ_ONLY);
+/// # drop(look);
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Hints {

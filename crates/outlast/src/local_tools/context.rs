@@ -16,6 +16,22 @@ use crate::input_check;
 use crate::server::RequestParts;
 
 /// Connects a running tool to its caller. Cheap to clone.
+///
+/// ```
+/// use outlast::prelude::*;
+///
+/// let count = Tool::new("count", "Counts to ten", |_, cx| async move {
+///     for n in 1..=10 {
+///         if cx.is_cancelled() {
+///             return Err("stopped".into());
+///         }
+///         cx.progress(n.into(), 10.0);
+///         cx.status(&format!("at {n}"));
+///     }
+///     Ok(text("ten"))
+/// });
+/// # drop(count);
+/// ```
 #[derive(Clone)]
 pub struct ToolContext {
     pub(super) call: CallContext,

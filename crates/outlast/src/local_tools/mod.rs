@@ -26,6 +26,8 @@ use outlast_wire::v1::TaskSupport;
 use outlast_wire::{Raw, codes};
 use serde_json::{Value, json};
 
+use crate::server::RUNNER;
+
 pub use arguments::Arguments;
 pub use context::{ElicitError, ToolContext};
 pub use current::current;
@@ -38,6 +40,16 @@ pub use tool::{Hints, Tool};
 pub use typed::{Json, Output};
 
 /// A set of tools: a [`Runner`] for `tools/call`.
+///
+/// ```
+/// use outlast::{Server, Tool, Tools, text};
+///
+/// let hello = Tool::new("hello", "Says hello", |_, _| async { Ok(text("Hello!")) });
+/// let tools = Tools::new().with(hello);
+/// assert!(tools.get("hello").is_some());
+/// let server = Server::builder("greeter", "1.0").tools(tools).build();
+/// # drop(server);
+/// ```
 #[derive(Clone, Default)]
 pub struct Tools {
     tools: BTreeMap<Arc<str>, Tool>,
@@ -47,6 +59,28 @@ pub struct Tools {
 pub type ToolResult = Result<Value, ToolFailure>;
 
 /// Why a tool failed: a text for the model, or a protocol error.
+///
+/// Like `anyhow::Error`, it takes everything that `?` finds in a tool: every value that implements
+/// `Display` converts into a text for the model. For that reason it implements neither `Display` nor
+/// `Error` itself. It converts into `Box<dyn Error + Send + Sync>`, so that `?` works in functions
+/// that return one.
+///
+/// ```
+/// use outlast::tools::ToolFailure;
+///
+/// fn pages(text: &str) -> Result<u32, ToolFailure> {
+///     match text.parse()? {
+///         0 => Err("a document has at least one page".into()),
+///         pages => Ok(pages),
+///     }
+/// }
+///
+/// let why = pages("0").unwrap_err();
+/// assert_eq!((why.message(), why.code()), ("a document has at least one page", None));
+/// assert!(pages("many").unwrap_err().message().contains("invalid digit"));
+/// let why: Box<dyn std::error::Error + Send + Sync> = why.into();
+/// assert_eq!(why.to_string(), "a document has at least one page");
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ToolFailure(FailureKind);
 
@@ -62,6 +96,21 @@ impl ToolFailure {
     /// A JSON-RPC error, for an invalid request. The model does not see it.
     pub fn error(code: i64, message: impl Into<String>) -> Self {
         Self(FailureKind::Error(ErrorCode(code), message.into()))
+    }
+
+    /// The text, for the model or of the JSON-RPC error.
+    pub fn message(&self) -> &str {
+        match &self.0 {
+            FailureKind::Text(why) | FailureKind::Error(_, why) => why,
+        }
+    }
+
+    /// The code of the JSON-RPC error; `None` if the failure is a result that the model reads.
+    pub fn code(&self) -> Option<i64> {
+        match &self.0 {
+            FailureKind::Text(_) => None,
+            FailureKind::Error(code, _) => Some(code.0),
+        }
     }
 
     /// The outcome of a call that failed so.
@@ -118,10 +167,10 @@ impl Tools {
             .any(|tool| tool.support != TaskSupport::Forbidden)
     }
 
-    /// The origin of a call of a tool of this set, executed by the runner of that name.
-    pub fn origin(&self, runner: &str, tool: &str, params: Raw, accepts: InputKinds) -> Origin {
+    /// The origin of a call of a tool of this set, executed by the runner of its server.
+    pub fn origin(&self, tool: &str, params: Raw, accepts: InputKinds) -> Origin {
         let known = self.get(tool);
-        let mut origin = Origin::new(outlast_wire::tool::CALL, runner, accepts);
+        let mut origin = Origin::new(outlast_wire::tool::CALL, RUNNER, accepts);
         origin.tool = Some(tool.into());
         origin.params = Some(params);
         origin.retry = known.map(|tool| tool.hints.retry()).unwrap_or_default();
@@ -168,6 +217,12 @@ impl Runner for Tools {
 impl<T: std::fmt::Display> From<T> for ToolFailure {
     fn from(why: T) -> Self {
         Self(FailureKind::Text(why.to_string()))
+    }
+}
+
+impl From<ToolFailure> for Box<dyn std::error::Error + Send + Sync> {
+    fn from(failure: ToolFailure) -> Self {
+        failure.message().into()
     }
 }
 
@@ -231,7 +286,7 @@ mod tests {
         let owner = Owner::Local;
         let scope = Scope::OwnedBy(owner.clone());
         let params = Raw::encode(&json!({ "name": name, "arguments": arguments })).unwrap();
-        let call = NewCall::new(owner, tools.origin("tools", name, params, InputKinds::NONE));
+        let call = NewCall::new(owner, tools.origin(name, params, InputKinds::NONE));
         let id = engine.create(call).await.unwrap().task().id;
         if cancelled {
             tokio::time::sleep(Duration::from_millis(1)).await;
