@@ -27,6 +27,9 @@ export async function openBrowser() {
   return chromium.launch({ executablePath, args: CHROMIUM_ARGS });
 }
 
+/** The faults of every session that was opened. */
+export const allFaults = [];
+
 /**
  * Opens a browser session of one viewer. Every console error, page error and CSP report of its pages is kept in
  * `faults`.
@@ -35,6 +38,7 @@ export async function openSession(browser, options = {}) {
   const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, ...options });
   context.setDefaultTimeout(WAIT_MS);
   const faults = [];
+  allFaults.push(faults);
   await context.exposeBinding('reportViolation', (_, text) => faults.push(`CSP: ${text}`));
   await context.addInitScript(() => {
     addEventListener('securitypolicyviolation', (event) => {

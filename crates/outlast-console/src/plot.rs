@@ -1,10 +1,13 @@
 //! Small plots: the coordinates of their bars, and the same numbers as a table.
 
+use serde::Serialize;
+
 use crate::statistics::{CLASSES, MINUTES};
 
 /// Created and ended tasks per minute.
-#[derive(Debug)]
+#[derive(Debug, Serialize)]
 pub(crate) struct MinutePlot {
+    #[serde(skip)]
     pub(crate) bars: Vec<MinuteBar>,
     pub(crate) rows: Vec<MinuteRow>,
     pub(crate) max: u32,
@@ -24,7 +27,7 @@ pub(crate) struct MinuteBar {
 }
 
 /// One minute with tasks, in the table.
-#[derive(Debug)]
+#[derive(Debug, Serialize)]
 pub(crate) struct MinuteRow {
     pub(crate) ago: usize,
     pub(crate) created: u32,
@@ -32,21 +35,29 @@ pub(crate) struct MinuteRow {
 }
 
 /// Tasks per class of duration.
-#[derive(Debug)]
+#[derive(Debug, Serialize)]
 pub(crate) struct BarPlot {
     pub(crate) bars: Vec<Bar>,
+    /// The top of the axis.
+    #[serde(skip)]
+    pub(crate) max: u32,
     pub(crate) total: u32,
 }
 
 /// A bar with its label, in a plot of 420 × 120.
-#[derive(Debug)]
+#[derive(Debug, Serialize)]
 pub(crate) struct Bar {
     pub(crate) label: &'static str,
     pub(crate) number: u32,
+    #[serde(skip)]
     pub(crate) x: String,
+    #[serde(skip)]
     pub(crate) middle: String,
+    #[serde(skip)]
     pub(crate) y: String,
+    #[serde(skip)]
     pub(crate) height: String,
+    #[serde(skip)]
     pub(crate) text_y: String,
 }
 
@@ -114,6 +125,7 @@ impl BarPlot {
             });
         Self {
             bars: bars.collect(),
+            max,
             total: numbers.iter().sum(),
         }
     }
