@@ -282,6 +282,9 @@ await checks.check('an_input_request_of_a_task_is_answered_on_its_page', async (
   await waitForStatus(page, task, 'input_required');
   // The same form as on the page of the requests, with the fields of the schema.
   const card = page.locator('section.request');
+  await card.first().waitFor();
+  const ids = await card.evaluateAll((all) => all.map((one) => one.id));
+  assert.equal(ids.length, 1, `one card for one request: ${ids}`);
   assert.equal(await card.locator('textarea.json').count(), 0);
   await card.locator('button[value="accept"].primary').click();
   await page.waitForSelector('section.request [aria-invalid="true"]');
@@ -659,7 +662,8 @@ async function views(session) {
   const ended = await detached('local', 'everything', 'get-structured-content', 'location=New York');
   const broken = await detached('local', 'hostile', 'markup');
   const asks = await detached('local', 'everything', 'trigger-elicitation-request');
-  const samples = await detached('local', 'everything', 'trigger-sampling-request', 'prompt=Summarise the tides of May');
+  // Of another owner: a server asks one thing after the other in a session.
+  const samples = await detached('bob', 'everything', 'trigger-sampling-request', 'prompt=Summarise the tides of May');
   await page.goto(`${gateway.origin}/tasks/${asks}`);
   await waitForStatus(page, asks, 'input_required');
   await page.goto(`${gateway.origin}/tasks/${samples}`);
@@ -679,14 +683,16 @@ async function views(session) {
   };
 }
 
-const shown = await views(operator);
+let made;
+/** The views, which are filled once. */
+const shown = () => (made ??= views(operator));
 
 await checks.check('axe_finds_nothing_serious_on_any_page', async () => {
   for (const colorScheme of ['light', 'dark']) {
     const session = await signedIn(gateway.token, { colorScheme });
     const outside = await openSession(browser, { colorScheme });
     const door = await outside.context.newPage();
-    const pages = [...Object.entries(shown).map(([name, path]) => [name, session.page, path]), ['sign-in', door, '/sign-in']];
+    const pages = [...Object.entries(await shown()).map(([name, path]) => [name, session.page, path]), ['sign-in', door, '/sign-in']];
     for (const [name, page, path] of pages) {
       await page.goto(gateway.origin + path);
       await page.waitForLoadState('load');
@@ -708,12 +714,16 @@ await checks.check('every_view_is_drawn_light_and_dark_wide_and_narrow', async (
       const { context, page } = await signedIn(gateway.token, { colorScheme, viewport: { width, height: 900 } });
       const outside = await openSession(browser, { colorScheme, viewport: { width, height: 900 } });
       const door = await outside.context.newPage();
-      const pages = [...Object.entries(shown).map(([name, path]) => [name, page, path]), ['sign-in', door, '/sign-in']];
+      const pages = [...Object.entries(await shown()).map(([name, path]) => [name, page, path]), ['sign-in', door, '/sign-in']];
       for (const [name, drawn, path] of pages) {
         await drawn.goto(gateway.origin + path);
         if (drawn === page) await drawn.waitForSelector('#stream[data-state="open"]');
-        const overflow = await drawn.evaluate(() => document.documentElement.scrollWidth - innerWidth);
-        assert.ok(overflow <= 0, `${name} at ${width} is ${overflow} pixels too wide`);
+        const wide = await drawn.evaluate(() => {
+          if (document.documentElement.scrollWidth <= innerWidth) return [];
+          const all = [...document.querySelectorAll('main *')];
+          return all.filter((one) => one.getBoundingClientRect().right > innerWidth).map((one) => one.outerHTML.slice(0, 120));
+        });
+        assert.deepEqual(wide, [], `${name} at ${width} is too wide`);
         await drawn.screenshot({ path: join(process.env.SCREENSHOTS, `${name}-${colorScheme}-${width}.png`) });
       }
       await context.close();

@@ -186,8 +186,6 @@ await checks.check('an_item_leaves_when_the_ttl_of_its_task_ends', async () => {
 await checks.check('an_item_leaves_when_its_server_ends_and_the_calls_stay', async () => {
   const page = await openTab('elicitations');
   await create(ELICITATION, 'leave');
-  const card = page.locator('#requests section.request');
-  await card.waitFor();
   // The server ends as soon as it was asked. The connection is opened again below.
   await page.waitForFunction(() => /connection/.test(document.querySelector('#left [data-why]')?.textContent ?? ''));
   await page.close();

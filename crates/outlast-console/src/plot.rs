@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use crate::format;
 use crate::statistics::{CLASSES, MINUTES};
 
 /// Created and ended tasks per minute.
@@ -61,7 +62,18 @@ pub(crate) struct Bar {
     pub(crate) text_y: String,
 }
 
+impl Bar {
+    pub(crate) fn number_text(&self) -> String {
+        format::count(self.number.into())
+    }
+}
+
 impl MinutePlot {
+    /// The label at the top of the axis.
+    pub(crate) fn max_text(&self) -> String {
+        format::count(self.max.into())
+    }
+
     pub(crate) fn new(created: &[u32], ended: &[u32]) -> Self {
         let most = created.iter().chain(ended).copied().max().unwrap_or(0);
         let max = round_up(most);
@@ -103,6 +115,11 @@ impl MinutePlot {
 }
 
 impl BarPlot {
+    /// The label at the top of the axis.
+    pub(crate) fn max_text(&self) -> String {
+        format::count(self.max.into())
+    }
+
     pub(crate) fn new(numbers: &[u32; CLASSES.len()]) -> Self {
         let max = round_up(numbers.iter().copied().max().unwrap_or(0));
         let step = WIDTH / CLASSES.len() as f64;

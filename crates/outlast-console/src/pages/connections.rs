@@ -48,6 +48,7 @@ pub(crate) struct ConnectionsPage {
     /// What was typed into the form that failed, and why it failed.
     #[serde(skip)]
     typed: Typed,
+    #[serde(rename = "taskTtlSeconds")]
     ttl_seconds: u64,
     decline_fails: bool,
     roots: String,
