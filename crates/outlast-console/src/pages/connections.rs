@@ -18,9 +18,11 @@ use crate::access::Viewer;
 use crate::console::App;
 use crate::error::ConsoleError;
 use crate::layout::{Html, Layout, Section, render};
+use crate::status_text::readable;
 use crate::workspace::{
     Address, ConnectionHealth, ConnectionSpec, ConnectionView, Mode, Workspace, import_servers,
 };
+use crate::workspaces::OWN_SOURCE;
 
 pub(super) fn router() -> Router<App> {
     Router::new()
@@ -110,6 +112,18 @@ struct ServerFacts {
     instructions: Option<String>,
 }
 
+/// What to do about a connection that failed.
+pub(super) fn next_step(view: &ConnectionView) -> Option<&'static str> {
+    match &view.health {
+        ConnectionHealth::Failed { .. } if *view.name.source == *OWN_SOURCE => Some(
+            "Check the command or the URL of this server in the configuration and that it runs, \
+             then reconnect.",
+        ),
+        ConnectionHealth::Failed { next, .. } => Some(next),
+        _ => None,
+    }
+}
+
 /// The mode in which the connection acts.
 fn current_mode<S: serde::Serializer>(
     modes: &[(&'static str, &'static str, bool)],
@@ -122,7 +136,7 @@ fn current_mode<S: serde::Serializer>(
 impl ConnectionCard {
     fn of(base: &str, view: ConnectionView) -> Self {
         let (why, next) = match &view.health {
-            ConnectionHealth::Failed { why, next } => (Some(why.clone()), Some(*next)),
+            ConnectionHealth::Failed { why, .. } => (Some(readable(why)), next_step(&view)),
             ConnectionHealth::Reconnecting { why } => (Some(why.clone()), None),
             ConnectionHealth::Open | ConnectionHealth::Connecting => (None, None),
         };

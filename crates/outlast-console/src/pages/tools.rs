@@ -304,7 +304,9 @@ async fn server_pane(
         Ok(tools) => tools,
         Err(error) => {
             let next = match &connection.health {
-                crate::workspace::ConnectionHealth::Failed { next, .. } => *next,
+                crate::workspace::ConnectionHealth::Failed { next, .. } => {
+                    super::connections::next_step(connection).unwrap_or(next)
+                }
                 crate::workspace::ConnectionHealth::Open => "Read the tools again.",
                 _ => "The page shows them as soon as the server is connected.",
             };
