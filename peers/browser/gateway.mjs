@@ -30,7 +30,7 @@ export class Gateway {
     gateway.store = `sqlite:${join(gateway.folder.path, 'tasks.db')}`;
     gateway.config = join(gateway.folder.path, 'servers.json');
     gateway.tokens = join(gateway.folder.path, 'tokens.json');
-    writeFileSync(gateway.config, JSON.stringify({ mcpServers: servers(), outlast: LIMITS }));
+    writeFileSync(gateway.config, JSON.stringify({ mcpServers: { ...servers(), ...options.servers }, outlast: LIMITS }));
     writeFileSync(gateway.tokens, JSON.stringify(TOKENS));
     gateway.env = { ...process.env, HOME: gateway.folder.path, XDG_DATA_HOME: gateway.folder.path };
     delete gateway.env.OUTLAST_TOKEN;

@@ -27,6 +27,9 @@ export async function openBrowser() {
   return chromium.launch({ executablePath, args: CHROMIUM_ARGS });
 }
 
+/** The faults of every session that was opened. */
+export const allFaults = [];
+
 /**
  * Opens a browser session of one viewer. Every console error, page error and CSP report of its pages is kept in
  * `faults`.
@@ -35,6 +38,7 @@ export async function openSession(browser, options = {}) {
   const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, ...options });
   context.setDefaultTimeout(WAIT_MS);
   const faults = [];
+  allFaults.push(faults);
   await context.exposeBinding('reportViolation', (_, text) => faults.push(`CSP: ${text}`));
   await context.addInitScript(() => {
     addEventListener('securitypolicyviolation', (event) => {
@@ -138,11 +142,12 @@ export async function until(what, probe) {
 export class Checks {
   constructor() {
     this.failed = 0;
-    this.only = process.env.ONLY;
+    // A regular expression for the titles, to run some checks alone.
+    this.only = process.env.ONLY && new RegExp(process.env.ONLY);
   }
 
   async check(title, work) {
-    if (this.only && !title.includes(this.only)) return;
+    if (this.only && !this.only.test(title)) return;
     const began = Date.now();
     try {
       await work();

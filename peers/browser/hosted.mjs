@@ -1,7 +1,7 @@
 // A server that creates sampling and elicitation tasks at its client, which is the console of `outlast inspect`, in
 // Chromium. The server records every message of the client and returns the record.
 import assert from 'node:assert/strict';
-import { Checks, Process, openBrowser, openSession, temporaryFolder } from './harness.mjs';
+import { Checks, Process, allFaults, openBrowser, openSession, temporaryFolder } from './harness.mjs';
 
 const SAMPLING = 'sampling/createMessage';
 const ELICITATION = 'elicitation/create';
@@ -14,7 +14,7 @@ const args = ['inspect', '--http', '127.0.0.1:0', '--as', 'v1', '--', process.en
 const inspect = new Process(process.env.OUTLAST, args, { env });
 const link = await inspect.line(/^http:/);
 const { origin } = new URL(link);
-const { context, faults } = await openSession(browser);
+const { context } = await openSession(browser);
 
 // The page of the tool. Other pages show what the server asks.
 const tool = await context.newPage();
@@ -37,9 +37,10 @@ async function openTab(tab) {
 let calls = 0;
 
 /** Has the server create a task at its client. */
-async function create(request, then = '') {
+async function create(request, then = '', ttl = '') {
   await tool.fill(field('/request'), request);
   await tool.fill(field('/then'), then);
+  await tool.fill(field('/ttl'), ttl);
   await tool.click('#run');
   calls += 1;
   await tool.waitForFunction((count) => document.querySelectorAll('#call-list li').length === count, calls);
@@ -127,8 +128,79 @@ await checks.check('the_ttl_of_the_settings_is_that_of_a_hosted_task', async () 
   await page.close();
 });
 
+await checks.check('hosted_tasks_are_in_the_list_of_tasks_apart_from_others', async () => {
+  const page = await context.newPage();
+  await page.goto(`${origin}/tasks?q=origin%3Ahosted`);
+  await page.waitForSelector('#stream[data-state="open"]');
+  const before = await page.locator('#rows tr').count();
+  assert.ok(before > 0, 'the tasks of the checks before');
+  assert.match(await page.locator('#rows tr').first().textContent(), /Hosted/);
+  await create(SAMPLING);
+  await page.click('#new-rows:not([hidden])');
+  const row = page.locator('#rows tr:has(outlast-task-status[status="input_required"])');
+  await row.waitFor();
+  assert.match(await row.textContent(), /sampling\/createMessage.*receiver_probe/s);
+  assert.equal(await page.locator('#rows tr').count(), before + 1);
+  // It changes in place, and its page is that of the request.
+  await row.locator('a[data-open]').click();
+  await page.waitForURL(/\/requests\?tab=sampling#request-/);
+  await page.goBack();
+  await page.locator('#rows outlast-task-status[status="input_required"]').locator('button').click();
+  await page.click('#confirm-yes');
+  await page.waitForSelector('#rows tr:first-child outlast-task-status[status="cancelled"]');
+  assert.match(await record(), /cancelled/);
+  await page.goto(`${origin}/tasks?q=origin%3Astore`);
+  assert.equal(await page.locator('#rows tr').count(), 0);
+  const { tasks } = await (await context.request.get(`${origin}/api/v1/tasks?q=origin:hosted`)).json();
+  assert.ok(tasks.length > 0 && tasks.every((task) => task.origin === 'hosted'), JSON.stringify(tasks[0]));
+  await page.close();
+});
+
+await checks.check('a_declined_elicitation_fails_its_task_with_the_switch', async () => {
+  const page = await context.newPage();
+  await page.goto(`${origin}/connections`);
+  await page.check('[name="decline_fails"]');
+  await page.click('#settings button.primary');
+  await page.waitForFunction(() => document.querySelector('[name="decline_fails"]')?.checked);
+  await page.goto(`${origin}/requests?tab=elicitations`);
+  await create(ELICITATION);
+  await page.locator('#requests section.request button[value="decline"]').click();
+  assert.match(await record(), /"failed"/);
+  await page.goto(`${origin}/tasks?q=${encodeURIComponent('origin:hosted status:failed')}`);
+  assert.equal(await page.locator('#rows tr').count(), 1);
+  await page.goto(`${origin}/connections`);
+  await page.uncheck('[name="decline_fails"]');
+  await page.click('#settings button.primary');
+  await page.close();
+});
+
+await checks.check('an_item_leaves_when_the_ttl_of_its_task_ends', async () => {
+  const page = await openTab('elicitations');
+  await create(ELICITATION, 'wait', '1500');
+  await page.locator('#requests section.request').waitFor();
+  await page.waitForFunction(() => document.querySelector('#left [data-why]')?.textContent.includes('TTL'));
+  await page.waitForSelector('#empty');
+  await page.close();
+});
+
+await checks.check('an_item_leaves_when_its_server_ends_and_the_calls_stay', async () => {
+  const page = await openTab('elicitations');
+  await create(ELICITATION, 'leave');
+  // The server ends as soon as it was asked. The connection is opened again below.
+  await page.waitForFunction(() => /connection/.test(document.querySelector('#left [data-why]')?.textContent ?? ''));
+  await page.close();
+  const connections = await context.newPage();
+  await connections.goto(`${origin}/connections`);
+  const server = connections.locator('section.connection');
+  await server.locator('button[value="reconnect"]').click();
+  await connections.waitForFunction(() => document.querySelector('section.connection')?.dataset.health === 'open');
+  await connections.close();
+  // The calls that were made before are still listed.
+  assert.ok((await tool.locator('#call-list li').count()) >= 8);
+});
+
 await checks.check('no_page_reported_an_error', async () => {
-  assert.deepEqual(faults, []);
+  assert.deepEqual(allFaults.flat(), []);
 });
 
 await browser.close();

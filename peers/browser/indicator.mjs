@@ -1,12 +1,12 @@
 // The task indicator of the console in Chromium: each part of it, on a page with the styles of the console.
 import assert from 'node:assert/strict';
 import { Gateway, TOKENS } from './gateway.mjs';
-import { Checks, WAIT_MS, openBrowser, openSession } from './harness.mjs';
+import { Checks, WAIT_MS, allFaults, openBrowser, openSession } from './harness.mjs';
 
 const checks = new Checks();
 const browser = await openBrowser();
 const gateway = await Gateway.start();
-const { context, faults } = await openSession(browser, { colorScheme: 'light' });
+const { context } = await openSession(browser, { colorScheme: 'light' });
 const page = await context.newPage();
 await page.goto(`${gateway.origin}/sign-in`);
 await page.fill('#token', TOKENS.ada);
@@ -242,7 +242,7 @@ await checks.check('an_event_of_a_task_has_every_member', async () => {
 });
 
 await checks.check('no_page_reported_an_error', async () => {
-  assert.deepEqual(faults, []);
+  assert.deepEqual(allFaults.flat(), []);
 });
 
 await browser.close();

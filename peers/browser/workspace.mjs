@@ -1,12 +1,12 @@
 // The pages Tools, Requests, Connections and Traffic of the console in Chromium, with real servers behind the gateway.
 import assert from 'node:assert/strict';
 import { Gateway, TOKENS } from './gateway.mjs';
-import { Checks, openBrowser, openSession, until } from './harness.mjs';
+import { Checks, allFaults, openBrowser, openSession, until } from './harness.mjs';
 
 const checks = new Checks();
 const browser = await openBrowser();
 const gateway = await Gateway.start();
-const { context, faults } = await openSession(browser);
+const { context } = await openSession(browser);
 
 /** Opens a page of the console as ada. */
 async function open(path) {
@@ -223,6 +223,67 @@ await checks.check('a_form_keeps_its_text_through_a_thousand_updates', async () 
   await page.close();
 });
 
+await checks.check('buttons_that_copy_and_pause_are_shown_and_work', async () => {
+  await context.grantPermissions(['clipboard-read', 'clipboard-write'], { origin: gateway.origin });
+  const tool = await openTool('everything', 'echo');
+  await tool.fill(field('/message'), 'to copy');
+  await tool.click('#run');
+  const call = tool.locator('#call-list li[data-status="completed"]').first();
+  await call.waitFor();
+  await call.locator('details.more summary').click();
+  await call.locator('[data-action="copy"]').click();
+  await tool.waitForSelector('#toasts .toast');
+  assert.match(await tool.evaluate(() => navigator.clipboard.readText()), /"content"/);
+  await tool.close();
+  const page = await open('/traffic?method=tools%2Fcall');
+  await page.waitForSelector('#stream[data-state="open"]');
+  const message = page.locator('#messages li[data-kind="request"]').first();
+  await message.locator('summary').click();
+  await message.locator('.command [data-action="copy"]').click();
+  await page.waitForSelector('#toasts .toast');
+  assert.match(await page.evaluate(() => navigator.clipboard.readText()), /^outlast call http/);
+  await message.locator('[data-action="copy"][data-copy-url]').click();
+  await page.waitForFunction(async () => (await navigator.clipboard.readText()).startsWith('{"jsonrpc'));
+  // A paused page shows nothing new until it continues.
+  await page.click('[data-action="pause"]');
+  await page.waitForSelector('#stream[data-state="paused"]');
+  const other = await openTool('everything', 'echo');
+  await other.fill(field('/message'), 'while paused');
+  await other.click('#run');
+  await other.waitForSelector('#call-list li[data-status="completed"]');
+  await page.waitForTimeout(1500);
+  assert.ok(await page.locator('#new-rows').isHidden());
+  await page.click('[data-action="pause"]');
+  await page.waitForSelector('#new-rows:not([hidden])');
+  await page.close();
+  await other.close();
+});
+
+await checks.check('a_task_that_waits_for_input_is_polled_and_asks_once', async () => {
+  const tool = await openTool('everything', 'trigger-elicitation-request');
+  await tool.click('#run');
+  await tool.waitForSelector('#call-list li[data-status="input_required"]');
+  const page = await open('/requests?tab=elicitations');
+  await page.locator('#requests section.request').first().waitFor();
+  const messages = async (method) => {
+    const text = await (await context.request.get(`${gateway.origin}/traffic/export?method=${encodeURIComponent(method)}`)).text();
+    return text.split('\n').filter(Boolean).length;
+  };
+  const before = [await messages('tasks/get'), await messages('elicitation/create'), await messages('tasks/result')];
+  await page.waitForTimeout(4_000);
+  const after = [await messages('tasks/get'), await messages('elicitation/create'), await messages('tasks/result')];
+  const grown = after.map((number, at) => number - before[at]);
+  console.error(`        in 4 s: tasks/get ${grown[0]}, elicitation/create ${grown[1]}, tasks/result ${grown[2]}`);
+  // A request and its response are two messages, and other calls of these checks are polled, too.
+  assert.ok(grown[0] < 40 && grown[1] === 0 && grown[2] <= 4, grown.join());
+  assert.equal(await page.locator('#requests section.request').count(), 1, 'one request');
+  await page.locator('#requests section.request button[value="decline"]').click();
+  await tool.waitForSelector('#call-list li[data-status="completed"]');
+  await page.waitForSelector('#empty');
+  await tool.close();
+  await page.close();
+});
+
 await checks.check('connections_show_era_capabilities_and_health', async () => {
   const page = await open('/connections');
   for (const server of ['everything', 'fastmcp', 'rmcp', 'hostile']) {
@@ -259,8 +320,32 @@ await checks.check('a_call_with_progress_outlasts_the_usual_timeout', async () =
   );
 });
 
+await checks.check('calls_and_drafts_survive_a_restart_of_the_gateway', async () => {
+  const page = await openTool('hostile', 'steps');
+  await page.fill(field('/count'), '150');
+  await page.fill(field('/pause'), '100');
+  await page.click('#run');
+  const call = page.locator('#call-list li').first();
+  await page.waitForSelector('#call-list li:first-child[data-status="working"]');
+  const before = await page.locator('#call-list li').count();
+  await page.fill(field('/count'), '4321');
+  await gateway.kill();
+  await page.waitForSelector('#stream[data-state="broken"]');
+  assert.equal(await page.locator('#call-list li').count(), before, 'the list stays while the stream is broken');
+  assert.ok(await call.isVisible());
+  await gateway.launch();
+  await page.waitForSelector('#stream[data-state="open"]');
+  assert.equal(await page.locator(field('/count')).inputValue(), '4321');
+  await page.reload();
+  await page.waitForFunction((name) => document.querySelector(name)?.value === '4321', field('/count'));
+  // The task of the call is in the store, so that it is found after the restart.
+  await page.goto(`${gateway.origin}/tasks?q=tool%3Asteps`);
+  await page.waitForSelector('#rows tr');
+  await page.close();
+});
+
 await checks.check('no_page_reported_an_error', async () => {
-  assert.deepEqual(faults, []);
+  assert.deepEqual(allFaults.flat(), []);
 });
 
 await browser.close();

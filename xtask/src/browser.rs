@@ -95,9 +95,10 @@ fn fill_store() -> Result<PathBuf, String> {
     Ok(npm::target().join("debug/fill_store"))
 }
 
-const SCRIPTS: [&str; 4] = [
+const SCRIPTS: [&str; 5] = [
     "console.mjs",
     "workspace.mjs",
     "indicator.mjs",
     "hosted.mjs",
+    "inspect.mjs",
 ];

@@ -1,6 +1,6 @@
-// How many requests wait, in the navigation and in the title.
+// How many requests wait, in the navigation and in the title. Notifications of the browser, on every page.
 
-import { request } from "./api.js";
+import { base, request } from "./api.js";
 import { on } from "./stream.js";
 
 const badge = document.querySelector('[data-badge="requests"]');
@@ -36,3 +36,36 @@ if (badge) {
   });
   refreshSoon();
 }
+
+// ---- notifications of the browser ----
+
+/** Whether the browser has notifications and the viewer has allowed them. */
+const isAllowed = () => "Notification" in self && Notification.permission === "granted";
+
+/**
+ * Shows a notification while no person looks at this page. Tabs that show the same one replace it.
+ * @param {string} text
+ * @param {string} tag
+ */
+function notify(text, tag) {
+  if (!isAllowed() || !document.hidden) return;
+  const notification = new Notification("Outlast", { body: text, tag });
+  notification.onclick = () => {
+    focus();
+    location.assign(`${base}/requests`);
+  };
+}
+
+on("newPendingSample", ({ id }) => notify("A server asks for a response of a model.", `request-${id}`));
+on("newPendingElicitation", ({ id }) => notify("A server asks you something.", `request-${id}`));
+/** The tasks that were reported, each once until it continues. @type {Set<string>} */
+const waiting = new Set();
+on("mcpTaskStatus", ({ source, server, taskId, tool, status }) => {
+  if (source !== "store") return;
+  if (status !== "input_required") {
+    waiting.delete(taskId);
+  } else if (!waiting.has(taskId)) {
+    waiting.add(taskId);
+    notify(`${tool ?? "A task"} at ${server} waits for your input.`, `task-${taskId}`);
+  }
+});

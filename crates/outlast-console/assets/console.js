@@ -16,6 +16,9 @@ const firstDelay = 150;
 let isPaused = false;
 let isMissed = false;
 let lastLoad = 0;
+/** The number of the last load, and of the load whose page is shown. */
+let loads = 0;
+let shownLoad = 0;
 /** @type {number | undefined} */
 let timer;
 
@@ -38,9 +41,13 @@ export async function refresh(options = {}) {
   timer = undefined;
   lastLoad = Date.now();
   isMissed = false;
+  loads += 1;
+  const load = loads;
   const url = new URL(location.href);
   const rows = main.querySelector("[data-rows]");
-  if (rows && !options.insertRows) {
+  // In an empty list, a new row moves no other.
+  const insertsRows = options.insertRows ?? (!rows || rows.children.length === 0);
+  if (rows && !insertsRows) {
     const known = [...rows.children].map((row) => row.getAttribute("data-key")).filter(Boolean);
     url.searchParams.set("also", known.join(","));
   }
@@ -62,7 +69,9 @@ export async function refresh(options = {}) {
   }
   const parsed = new DOMParser().parseFromString(await response.text(), "text/html");
   const next = parsed.getElementById("main");
-  if (!next) return;
+  // A later load was faster.
+  if (!next || load < shownLoad) return;
+  shownLoad = load;
   const csrf = parsed.querySelector('meta[name="csrf"]')?.getAttribute("content");
   if (csrf) document.querySelector('meta[name="csrf"]')?.setAttribute("content", csrf);
   const also = next.querySelector("#also");
@@ -71,7 +80,7 @@ export async function refresh(options = {}) {
     if (current) morph(current, row);
   }
   also?.replaceChildren();
-  const fresh = morph(main, next, { insertRows: options.insertRows ?? !rows });
+  const fresh = morph(main, next, { insertRows: insertsRows });
   synchronise(main);
   tick();
   showNew(rows ? fresh : 0);
@@ -88,12 +97,11 @@ function showNew(count) {
 }
 
 for (const name of live) on(name, refreshSoon);
-on("resync", (data) => {
-  // A page that was just loaded is current.
-  if (!data.first || performance.now() > 3_000) refreshSoon();
-});
+on("resync", refreshSoon);
 on("mcpTaskStatus", (data) => {
   for (const element of document.querySelectorAll(`outlast-task-status[task-id="${CSS.escape(data.taskId)}"]`)) {
+    // Two servers may use one id.
+    if (element.getAttribute("server") !== data.server || element.getAttribute("source") !== data.source) continue;
     /** @type {import("./task-status.js").OutlastTaskStatus} */ (element).update(data);
   }
 });

@@ -1,6 +1,7 @@
 // Changes the page into a newer rendering of the same page, by the smallest changes.
 //
 // An element with the focus or a selection, an open <details> and an edited form are never replaced.
+// An indicator is never replaced by an older revision of its task.
 // Attributes that start with `data-local` belong to scripts and are not changed.
 
 /** Forms that the viewer has edited. @type {WeakSet<Element>} */
@@ -35,11 +36,23 @@ export function morph(current, next, options = {}) {
  */
 function morphElement(current, next, context) {
   if (current.hasAttribute("data-keep") || edited.has(current)) return;
-  if (current.isEqualNode(next)) return;
+  if (current.isEqualNode(next) || isNewer(current, next)) return;
   morphAttributes(current, next);
   if (isEditing(current)) return;
   if (current instanceof HTMLTemplateElement) return;
   morphChildren(current, next, context);
+}
+
+/**
+ * Whether the page shows a newer revision than the rendering: an event can be faster than a page.
+ * @param {Element} current
+ * @param {Element} next
+ */
+function isNewer(current, next) {
+  if (current.tagName !== "OUTLAST-TASK-STATUS" || current.getAttribute("task-id") !== next.getAttribute("task-id")) return false;
+  const revision = (/** @type {Element} */ element) => Number(element.getAttribute("revision") ?? -1);
+  const progress = (/** @type {Element} */ element) => Number(element.getAttribute("progress") ?? -1);
+  return revision(current) > revision(next) || (revision(current) === revision(next) && progress(current) > progress(next));
 }
 
 /** Whether the viewer types into the element. @param {Element} element */

@@ -1,10 +1,8 @@
-// Requests: drafts, requests that leave while the viewer types, and notifications of the browser.
+// Requests: drafts, requests that leave while the viewer types, and the permission for notifications.
+// Notifications are in `badges.js`.
 
 import { toast } from "./api.js";
 import { draft, forget, keep, restore } from "./drafts.js";
-import { extra, on } from "./stream.js";
-
-void extra;
 
 /** @param {HTMLFormElement} form */
 function begin(form) {
@@ -43,7 +41,7 @@ document.addEventListener("outlast-refreshed", () => {
   markLeft();
 });
 
-// ---- notifications of the browser ----
+// ---- the permission for notifications of the browser ----
 
 const button = document.getElementById("notify");
 const isPossible = "Notification" in self;
@@ -53,10 +51,3 @@ button?.addEventListener("click", async () => {
   button.hidden = permission !== "default";
   toast(permission === "granted" ? "This browser notifies you of new requests" : "The browser does not allow notifications");
 });
-
-/** @param {string} text */
-function notify(text) {
-  if (isPossible && Notification.permission === "granted" && document.hidden) new Notification("Outlast", { body: text });
-}
-on("newPendingSample", () => notify("A server asks for a response of a model."));
-on("newPendingElicitation", () => notify("A server asks you something."));

@@ -8,11 +8,15 @@ import { base, instance } from "./api.js";
 
 /** @type {Map<string, Set<Listener>>} */
 const listeners = new Map();
-/** Events up to which revision of each task this tab has handled. @type {Map<string, number>} */
+/**
+ * Events up to which revision of each task this tab has handled, by server, source and id: two servers may use one id.
+ * @type {Map<string, number>}
+ */
 const revisions = new Map();
 const channel = "BroadcastChannel" in self ? new BroadcastChannel(`outlast-${instance}`) : undefined;
 const silenceLimit = 25_000;
 let state = "none";
+let isLeader = false;
 let lastSign = Date.now();
 
 /**
@@ -46,16 +50,15 @@ export function start() {
 
 /** Reads the stream until this tab closes. */
 function lead() {
+  isLeader = true;
   /** @type {EventSource} */
   let source;
-  let wasOpen = false;
   const open = () => {
     source = new EventSource(`${base}/api/v1/events`);
     source.addEventListener("hello", () => {
       share("state", { state: "open" });
       // Events between the two connections, or before this tab read the stream, are missing.
-      share("resync", { first: !wasOpen });
-      wasOpen = true;
+      share("resync", {});
     });
     source.onerror = () => {
       share("state", { state: "broken" });
@@ -98,22 +101,27 @@ function share(name, data) {
 function receive(name, data) {
   if (name === "state") {
     lastSign = Date.now();
+    const isOpening = data.state === "open" && state !== "open";
     setState(data.state);
+    // Another tab reads the stream: events since this page was rendered are missing.
+    if (isOpening && !isLeader) receive("resync", {});
     return;
   }
+  if (name === "resync") revisions.clear();
   if (name === "mcpTaskStatus" && isOld(data)) return;
   for (const listener of listeners.get(name) ?? []) listener(data);
 }
 
 /**
  * Whether this tab has handled a newer revision of the task. Progress changes no revision.
- * @param {{ taskId: string, revision: number }} data
+ * @param {{ server: string, source: string, taskId: string, revision: number }} data
  */
 function isOld(data) {
-  const known = revisions.get(data.taskId) ?? -1;
+  const key = JSON.stringify([data.server, data.source, data.taskId]);
+  const known = revisions.get(key) ?? -1;
   if (data.revision < known) return true;
-  revisions.delete(data.taskId);
-  revisions.set(data.taskId, data.revision);
+  revisions.delete(key);
+  revisions.set(key, data.revision);
   if (revisions.size > 5_000) revisions.delete(/** @type {string} */ (revisions.keys().next().value));
   return false;
 }

@@ -110,7 +110,7 @@ export class OutlastTaskStatus extends HTMLElement {
 
   /**
    * Shows the data of an event of this task. An older revision is dropped.
-   * @param {{ status: string, statusMessage?: string, progress?: number, total?: number, revision?: number }} data
+   * @param {{ status: string, statusMessage?: string, displayMessage?: string, progress?: number, total?: number, revision?: number }} data
    */
   update(data) {
     const known = Number(this.getAttribute("revision") ?? -1);
@@ -121,7 +121,7 @@ export class OutlastTaskStatus extends HTMLElement {
     };
     set("revision", data.revision);
     set("status", data.status);
-    set("message", data.statusMessage);
+    set("message", data.displayMessage ?? data.statusMessage);
     set("progress", data.progress);
     set("total", data.total);
   }

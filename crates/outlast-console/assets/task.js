@@ -1,7 +1,6 @@
-// The page of one task: run again, delete with undo, answer.
+// The page of one task: run again, delete with undo. Its input requests are in `requests.js`.
 
-import { base, confirm, post, toast, toastError } from "./api.js";
-import { refreshSoon } from "./console.js";
+import { base, confirm, post, toastError } from "./api.js";
 import "./tree.js";
 
 document.addEventListener("click", (event) => {
@@ -36,59 +35,3 @@ async function remove(task) {
   sessionStorage.setItem("outlast-deleted", JSON.stringify([task.task]));
   location.assign(`${base}/tasks`);
 }
-
-// ---- input responses ----
-
-for (const field of document.querySelectorAll("[data-draft]")) restore(field);
-document.addEventListener("outlast-refreshed", () => {
-  for (const field of document.querySelectorAll("[data-draft]")) restore(field);
-});
-
-/** A draft survives a reload. @param {Element} element */
-function restore(element) {
-  const field = /** @type {HTMLTextAreaElement} */ (element);
-  if (field.hasAttribute("data-local-restored")) return;
-  field.setAttribute("data-local-restored", "");
-  const draft = sessionStorage.getItem(`draft-${field.dataset.draft}`);
-  if (draft !== null) {
-    field.value = draft;
-    field.dispatchEvent(new Event("input", { bubbles: true }));
-  }
-}
-
-document.addEventListener("input", (event) => {
-  const field = /** @type {HTMLTextAreaElement} */ (event.target);
-  if (field.dataset?.draft) sessionStorage.setItem(`draft-${field.dataset.draft}`, field.value);
-});
-
-document.addEventListener("submit", async (event) => {
-  const form = /** @type {HTMLFormElement} */ (event.target);
-  if (!form.dataset.answer) return;
-  event.preventDefault();
-  const action = /** @type {HTMLButtonElement} */ (event.submitter)?.value ?? "accept";
-  const field = form.querySelector("textarea");
-  const problem = /** @type {HTMLElement} */ (form.querySelector(".problem"));
-  problem.hidden = true;
-  /** @type {Record<string, unknown>} */
-  const result = { action };
-  if (action === "accept" && field) {
-    try {
-      result.content = JSON.parse(field.value);
-    } catch (error) {
-      problem.textContent = `This is not JSON: ${error instanceof Error ? error.message : error}`;
-      problem.hidden = false;
-      field.focus();
-      return;
-    }
-  }
-  try {
-    await post("/api/v1/tasks/answer", { taskId: form.dataset.task, key: form.dataset.answer, result });
-    if (field?.dataset.draft) sessionStorage.removeItem(`draft-${field.dataset.draft}`);
-    form.reset();
-    form.closest("section")?.remove();
-    toast(action === "accept" ? "Answered" : action === "decline" ? "Declined" : "Dismissed");
-    refreshSoon();
-  } catch (error) {
-    toastError(error);
-  }
-});

@@ -79,11 +79,11 @@ bulk.addEventListener("click", async (event) => {
         detail: refused.map(({ taskId, why }) => `${taskId}  ${why}`).join("\n"),
         yes: "Close",
       });
-    } else if (action === "delete" && !isAllMatching) {
-      offerUndo(ids);
-    } else {
-      toast(`${report.changed} ${action === "cancel" ? "cancelled" : "deleted"}`);
+    } else if (action === "cancel") {
+      toast(`${report.changed} cancelled`);
     }
+    // Also after refusals: some were deleted.
+    if (report.deleted?.length > 0) offerUndo(report.deleted);
     clear();
     if (action === "delete") refresh({ insertRows: true });
     else refreshSoon();
@@ -101,7 +101,8 @@ function offerUndo(ids) {
     seconds: 9,
     onAction: async () => {
       try {
-        for (const taskId of ids) await post("/api/v1/tasks/undelete", { taskId });
+        const { changed, refused } = await post("/api/v1/tasks/bulk", { action: "undelete", ids });
+        if (refused.length > 0) toast(`${changed} restored; for ${refused.length} the time had passed`, { kind: "error" });
         await refresh({ insertRows: true });
       } catch (error) {
         toastError(error);
@@ -120,7 +121,7 @@ if (deleted) {
 
 const input = /** @type {HTMLInputElement} */ (document.getElementById("q"));
 const list = /** @type {HTMLUListElement} */ (document.getElementById("completions"));
-const names = ["status:", "tool:", "server:", "owner:", "age:<"];
+const names = ["status:", "origin:", "tool:", "server:", "owner:", "age:<"];
 const statuses = ["working", "input_required", "completed", "failed", "cancelled", "open", "ended"];
 let chosen = -1;
 
@@ -143,6 +144,7 @@ function completions(text) {
   const cells = (/** @type {string} */ selector) => [...table.querySelectorAll(selector)].map((cell) => cell.textContent?.trim() ?? "");
   const values = {
     status: statuses,
+    origin: ["store", "requested", "hosted"],
     tool: cells("#rows a[data-open]"),
     server: [...(input.dataset.servers ?? "").split("\n"), ...cells("#rows .cell-server")],
     owner: ["me", ...cells("#rows .cell-owner")],

@@ -81,6 +81,7 @@ async function submit(event) {
 
 /** @param {HTMLFormElement} form */
 function begin(form) {
+  form.setAttribute("data-local-begun", "");
   form.addEventListener("submit", submit);
   form.addEventListener("keydown", (event) => {
     if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) {
@@ -125,11 +126,16 @@ async function restoreDraft() {
   }
 }
 
-const form = callForm();
-if (form) {
+function beginNew() {
+  const form = callForm();
+  if (!form || form.hasAttribute("data-local-begun")) return;
   begin(form);
   restoreDraft();
 }
+
+beginNew();
+// A server that was connected later brings its form with it.
+document.addEventListener("outlast-refreshed", beginNew);
 
 // The search filters while it is typed.
 const search = document.getElementById("tool-search");

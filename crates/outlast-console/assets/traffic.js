@@ -20,7 +20,6 @@ document.addEventListener(
       // The refresh of the page keeps what was loaded.
       body.setAttribute("data-keep", "");
       body.replaceChildren(imported);
-      for (const button of body.querySelectorAll("[data-action][hidden]")) button.removeAttribute("hidden");
     } catch (error) {
       details.removeAttribute("data-local-loaded");
       toastError(error);

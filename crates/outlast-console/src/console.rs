@@ -274,6 +274,11 @@ impl App {
         &self.0.workspaces
     }
 
+    /// Whether the console shows servers of others only, as in `outlast inspect`.
+    pub(crate) fn is_inspector(&self) -> bool {
+        self.upstreams().is_none() && self.workspaces().has_first_server()
+    }
+
     /// Who answered input requests of stored tasks.
     pub(crate) fn answered(&self) -> &Answered {
         &self.0.answered

@@ -18,6 +18,7 @@ use tokio::sync::broadcast::{self, error::RecvError};
 
 use crate::access::Viewer;
 use crate::console::App;
+use crate::workspaces;
 
 /// Distributes events to the open pages.
 #[derive(Clone, Debug)]
@@ -32,6 +33,8 @@ pub(crate) enum Audience {
     Owner(Owner),
     /// Operators alone.
     Operators,
+    /// The viewers that share this workspace.
+    Workspace(Arc<str>),
     /// Every open page.
     Everyone,
 }
@@ -86,8 +89,9 @@ impl EventHub {
 }
 
 impl Audience {
-    fn includes(&self, scope: &Scope) -> bool {
+    fn includes(&self, scope: &Scope, workspace: &str) -> bool {
         match (self, scope) {
+            (Self::Workspace(wanted), _) => **wanted == *workspace,
             (_, Scope::AnyTask) | (Self::Everyone, _) => true,
             (Self::Owner(owner), Scope::OwnedBy(own)) => owner == own,
             (Self::Operators, Scope::OwnedBy(_)) => false,
@@ -100,6 +104,7 @@ pub(crate) async fn stream(State(app): State<App>, viewer: Viewer) -> Response {
     let receiver = app.events().sender.subscribe();
     app.feed().start(&app);
     let scope = viewer.scope();
+    let workspace = workspaces::key(&viewer);
     let hello = sse::Event::default()
         .event("hello")
         .data("{}")
@@ -107,6 +112,7 @@ pub(crate) async fn stream(State(app): State<App>, viewer: Viewer) -> Response {
     let reading = Reading {
         receiver,
         scope,
+        workspace,
         hello: Some(hello),
         app,
         viewer,
@@ -130,6 +136,7 @@ pub(crate) async fn stream(State(app): State<App>, viewer: Viewer) -> Response {
 struct Reading {
     receiver: broadcast::Receiver<Arc<PageEvent>>,
     scope: Scope,
+    workspace: String,
     hello: Option<sse::Event>,
     app: App,
     viewer: Viewer,
@@ -150,7 +157,7 @@ impl Reading {
                 continue;
             };
             match received {
-                Ok(event) if event.audience.includes(&self.scope) => {
+                Ok(event) if event.audience.includes(&self.scope, &self.workspace) => {
                     return Some(sse::Event::default().event(event.name).data(&event.data));
                 }
                 Ok(_) => {}

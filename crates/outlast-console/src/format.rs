@@ -17,6 +17,15 @@ pub(crate) fn duration(ms: u64) -> String {
     }
 }
 
+/// A short interval: `500 ms`, `2.5 s`, `1 min 30 s`.
+pub(crate) fn interval(ms: u64) -> String {
+    if ms < 1_000 {
+        format!("{ms} ms")
+    } else {
+        duration(ms)
+    }
+}
+
 /// A count with separators: `12,345`.
 pub(crate) fn count(number: u64) -> String {
     let digits = number.to_string();

@@ -39,7 +39,9 @@
 //! | `workspaces`, `answered` | the workspace of each viewer; who answered a request of a stored task |
 //! | [`form`] | forms from JSON Schemas, for pages and for terminals |
 //! | `events`, `task_feed` | the events that open pages receive; those of tasks |
-//! | `task_row`, `format` | a task as pages, API and events show it; durations and counts as text |
+//! | `task_row`, `task_row_peer` | a task of the store, at a server, or hosted for a server, as pages, API and events show it |
+//! | `task_list` | one list of them all |
+//! | `format`, `status_text` | durations and counts as text; the message in an error that a server reports |
 //! | `query`, `search` | the search language; pages and counts of tasks |
 //! | `outcome_view`, `json_tree` | outcomes on a page; JSON values whose children are loaded when opened |
 //! | `statistics`, `plot` | the numbers of the overview, and their plots |
@@ -102,8 +104,11 @@ mod plot;
 mod query;
 mod search;
 mod statistics;
+mod status_text;
 mod task_feed;
+mod task_list;
 mod task_row;
+mod task_row_peer;
 pub mod traffic;
 pub mod workspace;
 mod workspaces;

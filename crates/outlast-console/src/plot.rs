@@ -1,10 +1,14 @@
 //! Small plots: the coordinates of their bars, and the same numbers as a table.
 
+use serde::Serialize;
+
+use crate::format;
 use crate::statistics::{CLASSES, MINUTES};
 
 /// Created and ended tasks per minute.
-#[derive(Debug)]
+#[derive(Debug, Serialize)]
 pub(crate) struct MinutePlot {
+    #[serde(skip)]
     pub(crate) bars: Vec<MinuteBar>,
     pub(crate) rows: Vec<MinuteRow>,
     pub(crate) max: u32,
@@ -24,7 +28,7 @@ pub(crate) struct MinuteBar {
 }
 
 /// One minute with tasks, in the table.
-#[derive(Debug)]
+#[derive(Debug, Serialize)]
 pub(crate) struct MinuteRow {
     pub(crate) ago: usize,
     pub(crate) created: u32,
@@ -32,25 +36,44 @@ pub(crate) struct MinuteRow {
 }
 
 /// Tasks per class of duration.
-#[derive(Debug)]
+#[derive(Debug, Serialize)]
 pub(crate) struct BarPlot {
     pub(crate) bars: Vec<Bar>,
+    /// The top of the axis.
+    #[serde(skip)]
+    pub(crate) max: u32,
     pub(crate) total: u32,
 }
 
 /// A bar with its label, in a plot of 420 × 120.
-#[derive(Debug)]
+#[derive(Debug, Serialize)]
 pub(crate) struct Bar {
     pub(crate) label: &'static str,
     pub(crate) number: u32,
+    #[serde(skip)]
     pub(crate) x: String,
+    #[serde(skip)]
     pub(crate) middle: String,
+    #[serde(skip)]
     pub(crate) y: String,
+    #[serde(skip)]
     pub(crate) height: String,
+    #[serde(skip)]
     pub(crate) text_y: String,
 }
 
+impl Bar {
+    pub(crate) fn number_text(&self) -> String {
+        format::count(self.number.into())
+    }
+}
+
 impl MinutePlot {
+    /// The label at the top of the axis.
+    pub(crate) fn max_text(&self) -> String {
+        format::count(self.max.into())
+    }
+
     pub(crate) fn new(created: &[u32], ended: &[u32]) -> Self {
         let most = created.iter().chain(ended).copied().max().unwrap_or(0);
         let max = round_up(most);
@@ -92,6 +115,11 @@ impl MinutePlot {
 }
 
 impl BarPlot {
+    /// The label at the top of the axis.
+    pub(crate) fn max_text(&self) -> String {
+        format::count(self.max.into())
+    }
+
     pub(crate) fn new(numbers: &[u32; CLASSES.len()]) -> Self {
         let max = round_up(numbers.iter().copied().max().unwrap_or(0));
         let step = WIDTH / CLASSES.len() as f64;
@@ -114,6 +142,7 @@ impl BarPlot {
             });
         Self {
             bars: bars.collect(),
+            max,
             total: numbers.iter().sum(),
         }
     }

@@ -12,6 +12,7 @@ use outlast_wire::Timestamp;
 
 use crate::access::Viewer;
 use crate::console::App;
+use crate::task_row::{Origin, TaskRow};
 
 /// A search that was read.
 #[derive(Clone, Debug, Default)]
@@ -22,6 +23,12 @@ pub(crate) struct Query {
     pub(crate) problems: Vec<String>,
     /// Whether nothing can match.
     pub(crate) is_impossible: bool,
+    /// The origins; all if empty.
+    origins: Vec<Origin>,
+    /// The name of the server as it was typed.
+    server: Option<Arc<str>>,
+    /// Whether tasks of the viewer match.
+    includes_own: bool,
 }
 
 impl Query {
@@ -55,11 +62,16 @@ impl Query {
             match name {
                 "status" => query.read_statuses(&value, &mut statuses),
                 "tool" => query.filter.tool = Some(value),
-                "server" => query.filter.runner = Some(value),
+                "server" => {
+                    query.server = Some(value.clone());
+                    query.filter.runner = Some(value);
+                }
+                "origin" => query.read_origins(&value),
                 "owner" => query.read_owner(&value, viewer),
                 "age" => query.read_age(&value, now),
                 _ => query.problems.push(format!(
-                    "there is no qualifier `{name}:`; use status, tool, server, owner or age"
+                    "there is no qualifier `{name}:`; use status, origin, tool, server, \
+                     owner or age"
                 )),
             }
         }
@@ -68,6 +80,8 @@ impl Query {
         if !words.is_empty() {
             query.filter.text = Some(words.into());
         }
+        let asked = query.filter.owner.as_ref();
+        query.includes_own = asked.is_none_or(|owner| viewer.identity_owner() == Some(owner));
         if let Some(owner) = viewer.owner() {
             if query
                 .filter
@@ -101,6 +115,48 @@ impl Query {
                 },
             }
         }
+    }
+
+    fn read_origins(&mut self, value: &str) {
+        for word in value.split(',').filter(|word| !word.is_empty()) {
+            match Origin::ALL.into_iter().find(|origin| origin.word() == word) {
+                Some(origin) => self.origins.push(origin),
+                None => self.problems.push(format!(
+                    "`{word}` is no origin; use store, requested or hosted"
+                )),
+            }
+        }
+    }
+
+    /// Whether tasks of this origin match.
+    pub(crate) fn shows(&self, origin: Origin) -> bool {
+        self.origins.is_empty() || self.origins.contains(&origin)
+    }
+
+    /// Whether a task that is not in the store matches.
+    pub(crate) fn matches_row(&self, row: &TaskRow) -> bool {
+        let filter = &self.filter;
+        let named = |wanted: &Option<Arc<str>>, name: Option<&str>| {
+            wanted.as_deref().is_none_or(|wanted| Some(wanted) == name)
+        };
+        let contains = |text: &str, part: &str| {
+            text.to_ascii_lowercase()
+                .contains(&part.to_ascii_lowercase())
+        };
+        let texts = [row.tool.as_deref(), row.status_message.as_deref()];
+        self.shows(row.origin)
+            && self.includes_own
+            && !self.is_impossible
+            && (filter.statuses == Statuses::default() || filter.statuses.contains(row.status))
+            && filter
+                .created_from
+                .is_none_or(|from| row.created_at >= from)
+            && named(&self.server, Some(&row.server))
+            && named(&filter.tool, row.tool.as_deref())
+            && filter.text.as_deref().is_none_or(|text| {
+                row.task_id.starts_with(text)
+                    || texts.iter().flatten().any(|found| contains(found, text))
+            })
     }
 
     fn read_owner(&mut self, value: &str, viewer: &Viewer) {

@@ -7,6 +7,7 @@ use outlast_wire::Timestamp;
 use crate::console::App;
 use crate::error::ConsoleError;
 use crate::search::{MAX_COUNTED, PAGE_SIZE};
+use crate::task_row::TaskRow;
 
 /// The length of the plots over time, in minutes.
 pub(crate) const MINUTES: usize = 60;
@@ -36,8 +37,10 @@ pub(crate) struct Statistics {
     pub(crate) durations: [u32; CLASSES.len()],
     /// The number of tasks that waited for input, per class.
     pub(crate) waits: [u32; CLASSES.len()],
+    /// The number of tasks whose waits were read.
+    pub(crate) waits_examined: usize,
     /// The newest failed tasks.
-    pub(crate) failures: Vec<Snapshot>,
+    pub(crate) failures: Vec<TaskRow>,
 }
 
 impl Statistics {
@@ -52,15 +55,14 @@ impl Statistics {
             ended: vec![0; MINUTES],
             ..Self::default()
         };
-        let mut loaded = 0;
         let mut after = None;
         while found.examined < MAX_COUNTED {
             let page = app.engine().search(filter, after, PAGE_SIZE).await?;
             for task in &page.tasks {
-                found.add(task, now);
+                found.add(app, task, now);
                 // The time of waits is not in the summary of an ended task.
-                if loaded < MAX_LOADED {
-                    loaded += 1;
+                if found.waits_examined < MAX_LOADED {
+                    found.waits_examined += 1;
                     found.add_wait(app, task, now).await;
                 }
             }
@@ -78,16 +80,42 @@ impl Statistics {
         self.counts[status as usize]
     }
 
-    fn add(&mut self, task: &Snapshot, now: Timestamp) {
+    fn add(&mut self, app: &App, task: &Snapshot, now: Timestamp) {
+        let ended = match task {
+            Snapshot::Ended(summary) => Some(summary.updated),
+            Snapshot::Open(_) => None,
+        };
         let status = Status::of(task);
-        self.counts[status as usize] += 1;
-        add_minute(&mut self.created, task.created(), now);
-        if let Snapshot::Ended(summary) = task {
-            add_minute(&mut self.ended, summary.updated, now);
-            self.durations[class(summary.updated.since(summary.created))] += 1;
-        }
+        self.add_times(status, task.created(), ended, now);
         if status == Status::Failed && self.failures.len() < MAX_FAILURES {
-            self.failures.push(task.clone());
+            self.failures.push(TaskRow::of(app.engine(), task));
+        }
+    }
+
+    /// Adds a task that is not in the store.
+    pub(crate) fn add_row(&mut self, row: &TaskRow, now: Timestamp) {
+        let ended = (!row.is_open()).then_some(row.last_updated_at);
+        self.add_times(row.status, row.created_at, ended, now);
+        if row.status == Status::Failed {
+            self.failures.push(row.clone());
+            self.failures
+                .sort_by_key(|row| std::cmp::Reverse(row.created_at));
+            self.failures.truncate(MAX_FAILURES);
+        }
+    }
+
+    fn add_times(
+        &mut self,
+        status: Status,
+        created: Timestamp,
+        ended: Option<Timestamp>,
+        now: Timestamp,
+    ) {
+        self.counts[status as usize] += 1;
+        add_minute(&mut self.created, created, now);
+        if let Some(ended) = ended {
+            add_minute(&mut self.ended, ended, now);
+            self.durations[class(ended.since(created))] += 1;
         }
     }
 

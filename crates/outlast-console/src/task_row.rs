@@ -7,37 +7,92 @@ use outlast_wire::Timestamp;
 use serde::Serialize;
 
 use crate::format;
+use crate::status_text;
 
 /// What is shown of a task without opening its bodies.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct TaskRow {
+    /// Names the row among rows of every origin.
+    #[serde(skip)]
+    pub(crate) key: String,
+    /// The page of the task below the base, if it has one.
+    #[serde(skip)]
+    pub(crate) path: Option<String>,
     pub(crate) task_id: String,
     /// The server: the name of its runner.
     pub(crate) server: String,
     /// Where the task is kept: `store`, or the place that configures the connection.
-    pub(crate) source: &'static str,
+    pub(crate) source: String,
+    pub(crate) origin: Origin,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) tool: Option<String>,
     #[serde(serialize_with = "word")]
     pub(crate) status: Status,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) status_message: Option<String>,
+    /// What people see instead of a status message that is JSON.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) display_message: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) progress: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) total: Option<f64>,
-    pub(crate) revision: u32,
+    pub(crate) revision: u64,
     pub(crate) owner: String,
     #[serde(serialize_with = "rfc3339")]
     pub(crate) created_at: Timestamp,
     #[serde(serialize_with = "rfc3339")]
     pub(crate) last_updated_at: Timestamp,
-    /// Milliseconds from the creation to the expiry.
-    pub(crate) ttl: u64,
+    /// Milliseconds from the creation to the expiry, if the task has a limit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) ttl: Option<u64>,
     /// Milliseconds; reported while the task is open.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) poll_interval: Option<u64>,
+}
+
+/// Who keeps a task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Origin {
+    /// The store of this program.
+    Store,
+    /// A server, for a call of the viewer.
+    Requested,
+    /// The client of the viewer, for a server.
+    Hosted,
+}
+
+impl Origin {
+    pub(crate) const ALL: [Self; 3] = [Self::Store, Self::Requested, Self::Hosted];
+
+    /// The word of the search language.
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Self::Store => "store",
+            Self::Requested => "requested",
+            Self::Hosted => "hosted",
+        }
+    }
+
+    /// The word for people.
+    pub(crate) fn label(self) -> &'static str {
+        match self {
+            Self::Store => "Store",
+            Self::Requested => "Requested",
+            Self::Hosted => "Hosted",
+        }
+    }
+
+    /// What the word means.
+    pub(crate) fn meaning(self) -> &'static str {
+        match self {
+            Self::Store => "a task in the store of this program",
+            Self::Requested => "a task at a server, requested by one of your calls",
+            Self::Hosted => "a task that a server created at your client",
+        }
+    }
 }
 
 impl TaskRow {
@@ -58,19 +113,23 @@ impl TaskRow {
             Snapshot::Ended(summary) => (summary.updated, summary.ttl_ms, None),
         };
         Self {
+            key: task.id().to_string(),
+            path: Some(format!("/tasks/{}", task.id())),
             task_id: task.id().to_string(),
             server: server_name(task.runner()).to_owned(),
-            source: "store",
+            source: "store".to_owned(),
+            origin: Origin::Store,
             tool: task.tool().map(str::to_owned),
             status: Status::of(task),
             status_message: task.message().map(str::to_owned),
+            display_message: task.message().and_then(status_text::replacement),
             progress: progress.map(|progress| progress.done),
             total: progress.and_then(|progress| progress.total),
-            revision: task.revision().0,
+            revision: task.revision().0.into(),
             owner: owner_name(task.owner()),
             created_at: task.created(),
             last_updated_at: updated,
-            ttl,
+            ttl: Some(ttl),
             poll_interval,
         }
     }
@@ -86,8 +145,24 @@ impl TaskRow {
     }
 
     /// When the task expires. An open task of a gateway may live longer.
-    pub(crate) fn expires(&self) -> Timestamp {
-        self.created_at.plus(self.ttl)
+    pub(crate) fn expires(&self) -> Option<Timestamp> {
+        self.ttl.map(|ttl| self.created_at.plus(ttl))
+    }
+
+    /// The status message as a text for people.
+    pub(crate) fn message(&self) -> Option<&str> {
+        let shown = self.display_message.as_deref();
+        shown.or(self.status_message.as_deref())
+    }
+
+    /// Whether the row is about a task of the store.
+    pub(crate) fn is_stored(&self) -> bool {
+        self.origin == Origin::Store
+    }
+
+    /// The poll interval as a text.
+    pub(crate) fn poll_text(&self) -> Option<String> {
+        self.poll_interval.map(format::interval)
     }
 
     /// The tool, or what the task runs instead.
@@ -112,16 +187,21 @@ impl TaskRow {
 
     /// The time until the expiry.
     pub(crate) fn expires_in(&self, now: &Timestamp) -> String {
-        if self.expires() <= *now {
-            "expired".to_owned()
-        } else {
-            format::duration(self.expires().since(*now))
+        match self.expires() {
+            None => "no limit".to_owned(),
+            Some(expires) if expires <= *now => "expired".to_owned(),
+            Some(expires) => format::duration(expires.since(*now)),
         }
+    }
+
+    /// The TTL in milliseconds; 0 without a limit.
+    pub(crate) fn ttl_ms(&self) -> u64 {
+        self.ttl.unwrap_or_default()
     }
 
     /// The TTL as a text.
     pub(crate) fn ttl_text(&self) -> String {
-        format::duration(self.ttl)
+        self.ttl.map(format::duration).unwrap_or_default()
     }
 
     /// The time since the end.

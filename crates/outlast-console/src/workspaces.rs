@@ -43,6 +43,11 @@ impl Workspaces {
         }
     }
 
+    /// Whether every workspace begins with a server that is not of this program.
+    pub(crate) fn has_first_server(&self) -> bool {
+        !self.first.specs.is_empty()
+    }
+
     /// The workspaces of all viewers.
     pub(crate) fn all(&self) -> Vec<Workspace> {
         self.all.lock().values().cloned().collect()
@@ -53,9 +58,7 @@ impl App {
     /// The workspace of a viewer. It is made when it is needed first.
     pub(crate) fn workspace(&self, viewer: &Viewer) -> Result<Workspace, ConsoleError> {
         let workspaces = self.workspaces();
-        // A token that may only read has a workspace without the endpoints.
-        let can_call = viewer.can(Scopes::CALL);
-        let key = format!("{}/{}/{can_call}", viewer.name(), viewer.owner().is_none());
+        let key = key(viewer);
         let mut all = workspaces.all.lock();
         if let Some(workspace) = all.get(&key) {
             return Ok(workspace.clone());
@@ -79,10 +82,21 @@ impl App {
                 workspace.add(own_endpoint(&name, url, viewer))?;
             }
         }
-        forward(self, viewer, &workspace);
+        forward(self, &key, &workspace);
         all.insert(key, workspace.clone());
         Ok(workspace)
     }
+
+    /// The workspace of a viewer, if it was needed before.
+    pub(crate) fn existing_workspace(&self, viewer: &Viewer) -> Option<Workspace> {
+        self.workspaces().all.lock().get(&key(viewer)).cloned()
+    }
+}
+
+/// Names the workspace of a viewer. A token that may only read has one without the endpoints.
+pub(crate) fn key(viewer: &Viewer) -> String {
+    let can_call = viewer.can(Scopes::CALL);
+    format!("{}/{}/{can_call}", viewer.name(), viewer.owner().is_none())
 }
 
 /// A connection to an endpoint of this program, as the viewer.
@@ -100,12 +114,10 @@ fn own_endpoint(name: &str, url: String, viewer: &Viewer) -> ConnectionSpec {
     }
 }
 
-/// Sends the changes of a workspace to the open pages of its viewer.
-fn forward(app: &App, viewer: &Viewer, workspace: &Workspace) {
-    let audience = match viewer.owner() {
-        Some(owner) => Audience::Owner(owner.clone()),
-        None => Audience::Operators,
-    };
+/// Sends the changes of a workspace to the open pages of its viewer, and to no other: an operator
+/// sees the tasks of every owner, but not what servers ask the clients of others.
+fn forward(app: &App, key: &str, workspace: &Workspace) {
+    let audience = Audience::Workspace(key.into());
     let mut events = workspace.events();
     let app = app.clone();
     tokio::spawn(async move {

@@ -13,6 +13,9 @@ use crate::error::ConsoleError;
 use crate::pages::task::parse;
 use crate::query::Query;
 use crate::search;
+use crate::task_list;
+use crate::task_row::Origin;
+use crate::task_row_peer::PeerKey;
 
 /// The body of [`bulk`].
 #[derive(Debug, Deserialize)]
@@ -33,6 +36,8 @@ pub(crate) struct Bulk {
 enum Action {
     Cancel,
     Delete,
+    /// Undoes a deletion.
+    Undelete,
 }
 
 #[derive(Debug, Serialize)]
@@ -43,6 +48,9 @@ pub(crate) struct Report {
     /// Whether more tasks match than one request changes.
     is_more: bool,
     changed: usize,
+    /// The deleted tasks, so that the deletion can be undone.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    deleted: Vec<String>,
     refused: Vec<Refusal>,
 }
 
@@ -64,6 +72,7 @@ pub(crate) async fn bulk(
         matched: 0,
         is_more: false,
         changed: 0,
+        deleted: Vec::new(),
         refused: Vec::new(),
     };
     let ids = match &bulk.query {
@@ -71,23 +80,50 @@ pub(crate) async fn bulk(
         None => {
             report.is_more = bulk.ids.len() > MAX_CHANGED;
             let ids = bulk.ids.iter().take(MAX_CHANGED);
-            ids.map(|id| parse(id)).collect::<Result<_, _>>()?
+            ids.map(|id| RowName::parse(id)).collect::<Result<_, _>>()?
         }
     };
     report.matched = ids.len();
     if bulk.dry_run {
         return Ok(Json(report));
     }
-    for id in ids {
-        match change(&app, &viewer, bulk.action, id).await {
-            Ok(()) => report.changed += 1,
+    for name in ids {
+        match change(&app, &viewer, bulk.action, &name).await {
+            Ok(()) => {
+                report.changed += 1;
+                if bulk.action == Action::Delete {
+                    report.deleted.push(name.text());
+                }
+            }
             Err(error) => report.refused.push(Refusal {
-                task_id: id.to_string(),
+                task_id: name.text(),
                 why: error.message,
             }),
         }
     }
     Ok(Json(report))
+}
+
+/// What a row of the list names.
+enum RowName {
+    Stored(TaskId),
+    Peer(PeerKey, String),
+}
+
+impl RowName {
+    fn parse(key: &str) -> Result<Self, ConsoleError> {
+        match PeerKey::parse(key) {
+            Some(name) => Ok(Self::Peer(name, key.to_owned())),
+            None => Ok(Self::Stored(parse(key)?)),
+        }
+    }
+
+    fn text(&self) -> String {
+        match self {
+            Self::Stored(id) => id.to_string(),
+            Self::Peer(_, key) => key.clone(),
+        }
+    }
 }
 
 /// The tasks that match and that the action applies to.
@@ -97,7 +133,7 @@ async fn matching(
     text: &str,
     action: Action,
     report: &mut Report,
-) -> Result<Vec<TaskId>, ConsoleError> {
+) -> Result<Vec<RowName>, ConsoleError> {
     let query = Query::of(app, text, viewer);
     if let Some(problem) = query.problems.first() {
         return Err(ConsoleError::invalid(problem.clone()));
@@ -105,8 +141,20 @@ async fn matching(
     let applies = |status| match action {
         Action::Cancel => matches!(status, Status::Working | Status::InputRequired),
         Action::Delete => !matches!(status, Status::Working | Status::InputRequired),
+        Action::Undelete => false,
     };
-    let (mut ids, mut after): (Vec<TaskId>, Option<Position>) = (Vec::new(), None);
+    let (mut ids, mut after): (Vec<RowName>, Option<Position>) = (Vec::new(), None);
+    if action == Action::Cancel {
+        // A task that is not in the store ends there, and is deleted there.
+        let rows = task_list::peer_rows(app, viewer).await.into_iter();
+        let rows = rows.filter(|row| applies(row.status) && query.matches_row(row));
+        for row in rows.take(MAX_CHANGED) {
+            ids.push(RowName::parse(&row.key)?);
+        }
+    }
+    if query.is_impossible || !query.shows(Origin::Store) {
+        return Ok(ids);
+    }
     loop {
         let found = search::search(app, &query.filter, after, search::PAGE_SIZE).await?;
         for task in &found.tasks {
@@ -115,7 +163,7 @@ async fn matching(
                 return Ok(ids);
             }
             if applies(Status::of(task)) {
-                ids.push(task.id());
+                ids.push(RowName::Stored(task.id()));
             }
         }
         after = found.next;
@@ -129,8 +177,17 @@ async fn change(
     app: &App,
     viewer: &Viewer,
     action: Action,
-    id: TaskId,
+    name: &RowName,
 ) -> Result<(), ConsoleError> {
+    let id = match (name, action) {
+        (RowName::Stored(id), _) => *id,
+        (RowName::Peer(key, _), Action::Cancel) => return cancel_peer(app, viewer, key).await,
+        (RowName::Peer(..), Action::Delete | Action::Undelete) => {
+            return Err(ConsoleError::conflict(
+                "the task is not in the store: it is deleted where it is kept, when its TTL ends",
+            ));
+        }
+    };
     match action {
         Action::Cancel => {
             let _ = app.engine().cancel_now(viewer.actor(), id).await?;
@@ -140,6 +197,27 @@ async fn change(
                 return Err(ConsoleError::conflict("the task has not ended"));
             };
             app.deletions().schedule(app, viewer.actor(), id)?;
+        }
+        Action::Undelete => {
+            // Checks the owner.
+            app.engine().get(&viewer.scope(), id).await?;
+            if !app.deletions().undo(id) {
+                return Err(ConsoleError::conflict("the task is not being deleted"));
+            }
+        }
+    }
+    Ok(())
+}
+
+async fn cancel_peer(app: &App, viewer: &Viewer, key: &PeerKey) -> Result<(), ConsoleError> {
+    let workspace = app.workspace(viewer)?;
+    match key {
+        PeerKey::Call(id) => workspace.cancel_call(*id).await?,
+        PeerKey::Hosted(id) => {
+            let hosted = workspace.hosted_tasks().await;
+            let found = hosted.into_iter().find(|hosted| hosted.task.id == *id);
+            let found = found.ok_or_else(|| ConsoleError::not_found("there is no such task"))?;
+            workspace.cancel_hosted(&found.connection, id).await?;
         }
     }
     Ok(())

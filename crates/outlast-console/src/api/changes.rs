@@ -1,14 +1,11 @@
 //! Changes of one task: cancel, answer, run again, delete.
 
-use std::collections::BTreeMap;
-
 use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use outlast::client::ConnectionName;
 use outlast::server::Scopes;
 use outlast_engine::store::Snapshot;
-use outlast_engine::task::State as TaskState;
 use outlast_engine::transition::Refused;
 use outlast_engine::{EngineError, InputKey, InputResponse, RetryClass};
 use outlast_wire::Raw;
@@ -19,7 +16,7 @@ use crate::access::Viewer;
 use crate::console::App;
 use crate::deletions::UNDO_TIME;
 use crate::error::ConsoleError;
-use crate::pages::task::parse;
+use crate::pages::{requests, task::parse};
 use crate::task_row::TaskRow;
 
 /// Names one task: the payload of `cancelMcpTask` (S4-70).
@@ -88,20 +85,7 @@ pub(crate) async fn answer(
         }
     };
     let key = InputKey::new(answer.key);
-    let task = app.engine().load(&viewer.scope(), id).await?;
-    let is_outstanding = match &task.state {
-        TaskState::AwaitingInput(outstanding) => outstanding.get(&key).is_some(),
-        TaskState::Working | TaskState::Ended(_) => false,
-    };
-    if !is_outstanding {
-        return Err(ConsoleError::conflict(
-            "this request is not open any more: it was answered or withdrawn, or the task has ended",
-        ));
-    }
-    let responses = BTreeMap::from([(key, response)]);
-    app.engine()
-        .provide_input(viewer.actor(), id, responses)
-        .await?;
+    requests::answer_stored(&app, &viewer, id, key, response).await?;
     Ok(Json(json!({})))
 }
 

@@ -4,7 +4,6 @@ use axum::Json;
 use axum::extract::{Path, Query as QueryParams, State};
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
-use outlast_engine::store::Position;
 use outlast_engine::task::State as TaskState;
 use outlast_wire::Raw;
 use serde::{Deserialize, Serialize};
@@ -14,7 +13,7 @@ use crate::console::App;
 use crate::error::ConsoleError;
 use crate::pages::task::{arguments, parse};
 use crate::query::Query;
-use crate::search;
+use crate::task_list;
 use crate::task_row::TaskRow;
 
 /// The query of [`list`].
@@ -22,7 +21,8 @@ use crate::task_row::TaskRow;
 pub(crate) struct ListParams {
     #[serde(default)]
     q: String,
-    after: Option<u64>,
+    #[serde(default)]
+    after: String,
     limit: Option<usize>,
 }
 
@@ -31,7 +31,7 @@ pub(crate) struct List {
     tasks: Vec<TaskRow>,
     /// The `after` of the next page, if there may be one.
     #[serde(skip_serializing_if = "Option::is_none")]
-    next: Option<u64>,
+    next: Option<String>,
 }
 
 #[derive(Serialize)]
@@ -74,14 +74,11 @@ pub(crate) async fn list(
         return Err(ConsoleError::invalid(problem.clone()));
     }
     let limit = params.limit.unwrap_or(DEFAULT_LIMIT).clamp(1, MAX_LIMIT);
-    let found = search::search(&app, &query.filter, params.after.map(Position), limit).await?;
-    let tasks = found
-        .tasks
-        .iter()
-        .map(|task| TaskRow::of(app.engine(), task));
+    let peers = task_list::peer_rows(&app, &viewer).await;
+    let page = task_list::page(&app, &query, &peers, &params.after.parse()?, limit).await?;
     Ok(Json(List {
-        tasks: tasks.collect(),
-        next: found.next.map(|position| position.0),
+        tasks: page.rows,
+        next: page.next.map(|cursor| cursor.to_string()),
     }))
 }
 
@@ -91,7 +88,11 @@ pub(crate) async fn task(
     viewer: Viewer,
     Path(id): Path<String>,
 ) -> Result<Json<Detail>, ConsoleError> {
-    let task = app.engine().load(&viewer.scope(), parse(&id)?).await?;
+    let id = parse(&id)?;
+    let task = app.engine().load(&viewer.scope(), id).await?;
+    if app.deletions().contains(id) {
+        return Err(ConsoleError::not_found("the task was deleted"));
+    }
     let timeline = task.timeline.entries.iter().map(|entry| Entry {
         at: entry.at.to_string(),
         event: entry.event.clone(),

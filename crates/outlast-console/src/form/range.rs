@@ -36,9 +36,15 @@ impl Range {
     pub(super) fn describe(self, unit: &str) -> String {
         match (self.least, self.most) {
             (Some(least), Some(most)) => format!(", {least} to {most}{unit}"),
-            (Some(least), None) => format!(", at least {least}{unit}"),
-            (None, Some(most)) => format!(", at most {most}{unit}"),
+            (Some(least), None) => format!(", at least {least}{}", of(least, unit)),
+            (None, Some(most)) => format!(", at most {most}{}", of(most, unit)),
             (None, None) => String::new(),
         }
     }
+}
+
+/// The unit after a number: ` characters`, or ` character` after 1.
+fn of(number: f64, unit: &str) -> &str {
+    let singular = unit.strip_suffix('s').filter(|_| number.to_string() == "1");
+    singular.unwrap_or(unit)
 }

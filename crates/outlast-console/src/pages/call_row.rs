@@ -4,18 +4,23 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use outlast::wire::{RawRef, Status};
 use outlast_wire::object;
+use serde::Serialize;
 
-use super::json_text::pretty;
+use super::json_text::{as_optional_value, as_value, pretty};
 use crate::format;
+use crate::status_text::readable;
 use crate::workspace::{CallOutcome, CallView, Placement};
 
 /// A call of the viewer.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
 pub(crate) struct CallRow {
     pub(crate) id: u64,
     pub(crate) server: String,
     pub(crate) source: String,
     pub(crate) tool: String,
     pub(crate) status: &'static str,
+    #[serde(skip)]
     pub(crate) label: &'static str,
     pub(crate) message: Option<String>,
     pub(crate) progress: Option<f64>,
@@ -31,14 +36,20 @@ pub(crate) struct CallRow {
     pub(crate) took: Option<String>,
     /// When the task expires, if that is known.
     pub(crate) expires_ms: Option<u64>,
+    #[serde(serialize_with = "as_value")]
     pub(crate) arguments: String,
+    /// The poll interval that the server requests, while the task is open.
+    pub(crate) poll: Option<String>,
     pub(crate) immediate_response: Option<String>,
     pub(crate) output_mismatch: Option<String>,
     pub(crate) result: Vec<ResultPart>,
+    #[serde(serialize_with = "as_optional_value")]
     pub(crate) raw_result: Option<String>,
 }
 
 /// A part of a result.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
 pub(crate) struct ResultPart {
     /// What it is, for styles: `text`, `error`, `link`, `structured`, `other`.
     pub(crate) kind: &'static str,
@@ -85,7 +96,11 @@ impl CallRow {
                 .zip(ttl_ms)
                 .map(|(created, ttl)| created.plus(ttl).0),
             arguments: pretty(call.arguments.borrow()),
-            message: call.message,
+            poll: task
+                .filter(|_| is_open)
+                .and_then(|task| task.poll_interval_ms)
+                .map(format::interval),
+            message: call.message.as_deref().map(readable),
             tool: call.tool,
             immediate_response: call.immediate_response,
             output_mismatch: call.output_mismatch,

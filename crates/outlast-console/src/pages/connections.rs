@@ -1,45 +1,56 @@
 //! The connections of the viewer to servers, and the settings of calls.
 
 use askama::Template;
-use axum::Router;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Redirect, Response};
 use axum::routing::{get, post};
+use axum::{Json, Router};
 use outlast::client::ConnectionName;
 use outlast::server::Scopes;
+use serde::Serialize;
 
 use super::call_row::millis;
 use super::form_parts::Fields;
-use super::json_text::pretty;
+use super::json_text::{as_optional_value, as_value, pretty};
 use super::tools;
 use crate::access::Viewer;
 use crate::console::App;
 use crate::error::ConsoleError;
 use crate::layout::{Html, Layout, Section, render};
+use crate::status_text::readable;
 use crate::workspace::{
     Address, ConnectionHealth, ConnectionSpec, ConnectionView, Mode, Workspace, import_servers,
 };
+use crate::workspaces::OWN_SOURCE;
 
 pub(super) fn router() -> Router<App> {
     Router::new()
         .route("/connections", get(connections))
+        .route("/api/v1/connections", get(json))
         .route("/connections/add", post(add))
         .route("/connections/import", post(import))
         .route("/connections/change", post(change))
         .route("/connections/settings", post(settings))
 }
 
-#[derive(Template)]
+#[derive(Template, Serialize)]
 #[template(path = "connections.html")]
-struct ConnectionsPage {
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ConnectionsPage {
+    #[serde(skip)]
     layout: Layout,
+    #[serde(skip)]
     now: u64,
     connections: Vec<ConnectionCard>,
+    #[serde(skip)]
     can_operate: bool,
+    #[serde(skip)]
     can_call: bool,
     /// What was typed into the form that failed, and why it failed.
+    #[serde(skip)]
     typed: Typed,
+    #[serde(rename = "taskTtlSeconds")]
     ttl_seconds: u64,
     decline_fails: bool,
     roots: String,
@@ -57,42 +68,75 @@ struct Typed {
     file: String,
 }
 
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
 struct ConnectionCard {
+    #[serde(skip)]
     key: String,
     name: String,
     source: String,
     address: String,
     secret_names: String,
     health: &'static str,
+    #[serde(skip)]
     health_label: &'static str,
     why: Option<String>,
     next: Option<&'static str>,
     last_error: Option<(String, u64)>,
     printed: String,
     server: Option<ServerFacts>,
+    #[serde(serialize_with = "as_optional_value")]
     declared: Option<String>,
     opened_ms: Option<u64>,
     ping: Option<String>,
+    #[serde(serialize_with = "current_mode", rename = "mode")]
     modes: Vec<(&'static str, &'static str, bool)>,
     is_removable: bool,
+    #[serde(skip)]
     tools_href: String,
+    #[serde(skip)]
     traffic_server: String,
 }
 
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
 struct ServerFacts {
     name: String,
     version: String,
     era: &'static str,
     tasks: &'static str,
+    #[serde(serialize_with = "as_value")]
     capabilities: String,
+    #[serde(serialize_with = "as_optional_value")]
     info: Option<String>,
     instructions: Option<String>,
+}
+
+/// What to do about a connection that failed.
+pub(super) fn next_step(view: &ConnectionView) -> Option<&'static str> {
+    match &view.health {
+        ConnectionHealth::Failed { .. } if *view.name.source == *OWN_SOURCE => Some(
+            "Check the command or the URL of this server in the configuration and that it runs, \
+             then reconnect.",
+        ),
+        ConnectionHealth::Failed { next, .. } => Some(next),
+        _ => None,
+    }
+}
+
+/// The mode in which the connection acts.
+fn current_mode<S: serde::Serializer>(
+    modes: &[(&'static str, &'static str, bool)],
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    let current = modes.iter().find(|(_, _, is_current)| *is_current);
+    serializer.serialize_str(current.map_or("", |(word, ..)| word))
 }
 
 impl ConnectionCard {
     fn of(base: &str, view: ConnectionView) -> Self {
         let (why, next) = match &view.health {
-            ConnectionHealth::Failed { why, next } => (Some(why.clone()), Some(*next)),
+            ConnectionHealth::Failed { why, .. } => (Some(readable(why)), next_step(&view)),
             ConnectionHealth::Reconnecting { why } => (Some(why.clone()), None),
             ConnectionHealth::Open | ConnectionHealth::Connecting => (None, None),
         };
@@ -143,6 +187,14 @@ impl ConnectionCard {
 /// `GET /connections`.
 async fn connections(State(app): State<App>, viewer: Viewer) -> Result<Html, ConsoleError> {
     render(&page(&app, &viewer, Typed::default())?)
+}
+
+/// `GET /api/v1/connections`.
+async fn json(
+    State(app): State<App>,
+    viewer: Viewer,
+) -> Result<Json<ConnectionsPage>, ConsoleError> {
+    Ok(Json(page(&app, &viewer, Typed::default())?))
 }
 
 fn page(app: &App, viewer: &Viewer, typed: Typed) -> Result<ConnectionsPage, ConsoleError> {

@@ -2,12 +2,33 @@
 
 use outlast::wire::RawRef;
 use outlast_wire::object;
+use serde::{Serialize, Serializer};
+use serde_json::value::RawValue;
 
 /// The value on several lines.
 pub(crate) fn pretty(value: RawRef<'_>) -> String {
     let mut text = String::new();
     write(value, 0, &mut text);
     text
+}
+
+/// Serializes a JSON text as the value that it contains.
+pub(crate) fn as_value<S: Serializer>(text: &str, serializer: S) -> Result<S::Ok, S::Error> {
+    match serde_json::from_str::<&RawValue>(text) {
+        Ok(value) => value.serialize(serializer),
+        Err(_) => serializer.serialize_str(text),
+    }
+}
+
+/// As [`as_value`], for a text that may be missing.
+pub(crate) fn as_optional_value<S: Serializer>(
+    text: &Option<String>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    match text {
+        Some(text) => as_value(text, serializer),
+        None => serializer.serialize_none(),
+    }
 }
 
 fn write(value: RawRef<'_>, depth: usize, text: &mut String) {

@@ -1,11 +1,11 @@
 //! The pages: one module each.
 
-mod call_row;
+pub(crate) mod call_row;
 mod connections;
 mod form_parts;
 mod json_text;
 mod overview;
-mod requests;
+pub(crate) mod requests;
 pub(crate) mod task;
 mod tasks;
 mod tools;
@@ -22,6 +22,7 @@ use crate::error::ConsoleError;
 pub(crate) fn router() -> Router<App> {
     Router::new()
         .route("/", get(overview::overview))
+        .route("/api/v1/overview", get(overview::json))
         .route("/tasks", get(tasks::tasks))
         .route("/tasks/{id}", get(task::task))
         .route("/tasks/{id}/tree", get(task::tree))

@@ -16,22 +16,23 @@ use outlast::server::Scopes;
 use outlast::store::Snapshot;
 use outlast::task::{InputKey, InputKind, InputResponse, TaskId};
 use outlast::wire::{ErrorObject, Raw, RawRef, codes};
-use outlast_engine::Actor;
+use outlast_engine::Task;
 use outlast_engine::store::{Filter, Status};
 use outlast_wire::object;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::call_row::millis;
 use super::form_parts::{Fields, FormPart, parts};
 use super::json_text::pretty;
+use super::task;
 use crate::access::Viewer;
 use crate::console::App;
 use crate::error::ConsoleError;
 use crate::form::{Entries, Faults, Form};
 use crate::layout::{Html, Layout, Section, render};
 use crate::page_address;
-use crate::task_row::owner_name;
+use crate::task_row::{owner_name, server_name};
 use crate::workspace::{PendingId, PendingItem, removal_text};
 use crate::workspaces::OWN_SOURCE;
 
@@ -40,21 +41,29 @@ pub(super) fn router() -> Router<App> {
         .route("/requests", get(requests))
         .route("/requests/{id}", post(answer))
         .route("/requests/task/{task}/{key}", post(answer_task))
+        .route("/api/v1/requests", get(all))
         .route("/api/v1/requests/summary", get(summary))
 }
 
-#[derive(Template)]
+#[derive(Template, Serialize)]
 #[template(path = "requests.html")]
-struct RequestsPage {
+#[serde(rename_all = "camelCase")]
+pub(crate) struct RequestsPage {
+    #[serde(skip)]
     layout: Layout,
+    #[serde(skip)]
     now: u64,
+    #[serde(skip)]
     is_sampling: bool,
     sampling: usize,
     elicitations: usize,
+    #[serde(rename = "requests")]
     cards: Vec<RequestCard>,
     left: Vec<LeftItem>,
+    #[serde(skip)]
     can_answer: bool,
     /// Why an answer was not sent.
+    #[serde(skip)]
     refused: Option<String>,
 }
 
@@ -66,22 +75,33 @@ struct RequestsQuery {
 }
 
 /// A request that waits.
-struct RequestCard {
-    id: String,
-    action: String,
-    server: String,
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct RequestCard {
+    pub(crate) id: String,
+    #[serde(skip)]
+    pub(crate) action: String,
+    pub(crate) server: String,
     /// Where the request comes from.
-    origin: String,
-    task: Option<String>,
+    pub(crate) origin: String,
+    pub(crate) task: Option<String>,
     /// The page of the call or of the task.
-    href: Option<String>,
-    arrived_ms: u64,
-    message: String,
-    body: RequestBody,
-    faults: Vec<String>,
+    pub(crate) href: Option<String>,
+    pub(crate) arrived_ms: u64,
+    pub(crate) message: String,
+    #[serde(skip)]
+    pub(crate) body: RequestBody,
+    /// The request as it came.
+    method: &'static str,
+    params: Option<Raw>,
+    /// Names the request of a task in the store, for an answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    key: Option<String>,
+    #[serde(skip)]
+    pub(crate) faults: Vec<String>,
 }
 
-enum RequestBody {
+pub(crate) enum RequestBody {
     Form(Vec<FormPart>),
     /// A form whose schema only JSON can express.
     Json(String, &'static str),
@@ -90,17 +110,19 @@ enum RequestBody {
     Roots(String),
 }
 
-struct SamplingView {
-    system: Option<String>,
-    messages: Vec<(String, String)>,
-    facts: Vec<(&'static str, String)>,
-    tools: Vec<(String, String)>,
-    answer: String,
-    model: String,
-    json: String,
+pub(crate) struct SamplingView {
+    pub(crate) system: Option<String>,
+    pub(crate) messages: Vec<(String, String)>,
+    pub(crate) facts: Vec<(&'static str, String)>,
+    pub(crate) tools: Vec<(String, String)>,
+    pub(crate) answer: String,
+    pub(crate) model: String,
+    pub(crate) json: String,
 }
 
 /// A request that has left.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
 struct LeftItem {
     id: String,
     server: String,
@@ -121,7 +143,7 @@ struct TaskRequest {
 }
 
 /// What was typed, if an answer was wrong.
-struct Typed {
+pub(crate) struct Typed {
     id: String,
     entries: Entries,
     json: Option<String>,
@@ -174,6 +196,7 @@ async fn page(
             elicitations += 1;
         }
     });
+    let is_all = tab == ALL_TABS;
     let is_sampling = match tab {
         "sampling" => true,
         "elicitations" => false,
@@ -182,18 +205,18 @@ async fn page(
     };
     let mut cards = Vec::new();
     for item in &pending {
-        if of_sampling(item.request.kind) == is_sampling {
+        if is_all || of_sampling(item.request.kind) == is_sampling {
             cards.push(card_of_item(app, item, typed.as_ref()));
         }
     }
     for task in &tasks {
-        if of_sampling(task.kind) == is_sampling {
+        if is_all || of_sampling(task.kind) == is_sampling {
             cards.push(card_of_task(app, task, typed.as_ref()));
         }
     }
     let left = workspace.departed(MAX_LEFT).into_iter();
     let left = left
-        .filter(|item| item.is_sampling() == is_sampling)
+        .filter(|item| is_all || item.is_sampling() == is_sampling)
         .filter_map(|item| {
             let (removal, at) = item.left.as_ref()?;
             Some(LeftItem {
@@ -215,6 +238,11 @@ async fn page(
         can_answer: viewer.can(Scopes::ANSWER),
         refused,
     })
+}
+
+/// `GET /api/v1/requests`: the requests that wait, and those that have left.
+async fn all(State(app): State<App>, viewer: Viewer) -> Result<Json<RequestsPage>, ConsoleError> {
+    Ok(Json(page(&app, &viewer, ALL_TABS, None, None).await?))
 }
 
 /// `GET /api/v1/requests/summary`: how many requests wait.
@@ -241,16 +269,7 @@ async fn task_requests(app: &App, viewer: &Viewer) -> Result<Vec<TaskRequest>, C
         let Snapshot::Open(task) = &found else {
             continue;
         };
-        let open = task.outstanding().into_iter().flat_map(|open| open.iter());
-        requests.extend(open.map(|(key, request)| TaskRequest {
-            task: task.id,
-            key: key.clone(),
-            owner: owner_name(&task.owner),
-            server: found.runner().to_string(),
-            kind: request.kind,
-            params: request.params.clone(),
-            since_ms: task.updated.0,
-        }));
+        requests.extend(requests_of_task(task, server_name(found.runner())));
     }
     requests.reverse();
     Ok(requests)
@@ -278,16 +297,48 @@ fn card_of_item(app: &App, item: &PendingItem, typed: Option<&Typed>) -> Request
         message,
         faults: other_faults(&body, typed),
         body,
+        method: request.kind.method(),
+        params: request.params.clone(),
+        key: None,
         id,
     }
 }
 
+/// The open input requests of a task in the store.
+pub(crate) fn cards_of_task(app: &App, task: &Task, typed: Option<&Typed>) -> Vec<RequestCard> {
+    let server = server_name(&task.origin.runner);
+    let requests = requests_of_task(task, server);
+    requests
+        .map(|request| card_of_task(app, &request, typed))
+        .collect()
+}
+
+/// The id of the card of a request.
+pub(crate) fn task_card_id(task: TaskId, key: &InputKey) -> String {
+    format!("{task}-{}", encoded(key))
+}
+
+/// The key as a part of a path.
+fn encoded(key: &InputKey) -> percent_encoding::PercentEncode<'_> {
+    percent_encoding::utf8_percent_encode(key.as_str(), percent_encoding::NON_ALPHANUMERIC)
+}
+
+fn requests_of_task(task: &Task, server: &str) -> impl Iterator<Item = TaskRequest> {
+    let open = task.outstanding().into_iter().flat_map(|open| open.iter());
+    open.map(move |(key, request)| TaskRequest {
+        task: task.id,
+        key: key.clone(),
+        owner: owner_name(&task.owner),
+        server: server.to_owned(),
+        kind: request.kind,
+        params: request.params.clone(),
+        since_ms: task.updated.0,
+    })
+}
+
 fn card_of_task(app: &App, task: &TaskRequest, typed: Option<&Typed>) -> RequestCard {
-    let key = percent_encoding::utf8_percent_encode(
-        task.key.as_str(),
-        percent_encoding::NON_ALPHANUMERIC,
-    );
-    let id = format!("{}-{key}", task.task);
+    let key = encoded(&task.key);
+    let id = task_card_id(task.task, &task.key);
     let typed = typed.filter(|typed| typed.id == id);
     let (body, message) = body(task.kind, task.params.as_ref(), typed, &id);
     RequestCard {
@@ -300,6 +351,9 @@ fn card_of_task(app: &App, task: &TaskRequest, typed: Option<&Typed>) -> Request
         message,
         faults: other_faults(&body, typed),
         body,
+        method: task.kind.method(),
+        params: task.params.clone(),
+        key: Some(task.key.as_str().to_owned()),
         id,
     }
 }
@@ -503,63 +557,130 @@ async fn answer_task(
         Snapshot::Open(task) => task.outstanding().and_then(|open| open.get(&key)).cloned(),
         Snapshot::Ended(_) => None,
     };
-    let by: Arc<str> = viewer.name().into();
+    // The form is on the page of the task, or among the requests.
+    let page = if fields.get("from") == "task" {
+        FormPage::Task(id)
+    } else {
+        FormPage::Requests(
+            open.as_ref()
+                .map_or(InputKind::ElicitForm, |open| open.kind),
+        )
+    };
     let Some(request) = open else {
-        let why = app.answered().who(id, &key).map_or_else(
-            || "the task no longer waits for it".to_owned(),
-            |who| format!("it was already answered by {who}"),
-        );
-        let why = format!("your answer was not sent: {why}");
-        return refused(&app, &viewer, InputKind::ElicitForm, why).await;
+        let why = not_sent(&app, id, &key);
+        return page.refused(&app, &viewer, why).await;
     };
-    let encoded =
-        percent_encoding::utf8_percent_encode(key.as_str(), percent_encoding::NON_ALPHANUMERIC);
-    let card = format!("{id}-{encoded}");
-    let response = match read_answer(request.kind, request.params.as_ref(), &fields) {
-        Ok(Given::Answer(answer)) => response(request.kind, answer),
-        Ok(Given::Changed(entries)) => {
-            let typed = Typed {
-                id: card,
-                entries,
-                json: None,
-                faults: Faults::new(),
+    let typed = match read_answer(request.kind, request.params.as_ref(), &fields) {
+        Ok(Given::Answer(answer)) => {
+            let response = response(request.kind, answer);
+            return match answer_stored(&app, &viewer, id, key, response).await {
+                Ok(()) => Ok(page.done(&app).into_response()),
+                Err(error) if error.status == StatusCode::CONFLICT => {
+                    page.refused(&app, &viewer, error.message).await
+                }
+                Err(error) => Err(error),
             };
-            return changed(&app, &viewer, request.kind, typed, StatusCode::OK).await;
         }
-        Err(faults) => {
-            let typed = Typed::of(card, &fields, faults);
-            return changed(
-                &app,
-                &viewer,
-                request.kind,
-                typed,
-                StatusCode::UNPROCESSABLE_ENTITY,
-            )
-            .await;
-        }
+        Ok(Given::Changed(entries)) => Typed {
+            id: task_card_id(id, &key),
+            entries,
+            json: None,
+            faults: Faults::new(),
+        },
+        Err(faults) => Typed::of(task_card_id(id, &key), &fields, faults),
     };
-    // The engine ignores a second answer, so the first one is recorded here.
-    if let Some(who) = app.answered().claim(id, key.clone(), by) {
-        let why = format!("your answer was not sent: it was already answered by {who}");
-        return refused(&app, &viewer, request.kind, why).await;
-    }
-    provide(&app, viewer.actor(), id, key, response).await?;
-    Ok(to_tab(&app, request.kind).into_response())
+    let status = if typed.faults.is_empty() {
+        StatusCode::OK
+    } else {
+        StatusCode::UNPROCESSABLE_ENTITY
+    };
+    page.changed(&app, &viewer, typed, status).await
 }
 
-async fn provide(
+/// The page with the form of a request of a stored task.
+#[derive(Clone, Copy)]
+enum FormPage {
+    Task(TaskId),
+    Requests(InputKind),
+}
+
+impl FormPage {
+    fn done(self, app: &App) -> Redirect {
+        match self {
+            Self::Task(id) => Redirect::to(&format!("{}/tasks/{id}", app.base())),
+            Self::Requests(kind) => to_tab(app, kind),
+        }
+    }
+
+    async fn refused(
+        self,
+        app: &App,
+        viewer: &Viewer,
+        why: String,
+    ) -> Result<Response, ConsoleError> {
+        match self {
+            Self::Task(id) => {
+                let page = task::page(app, viewer, id, None, Some(why)).await?;
+                Ok((StatusCode::CONFLICT, page).into_response())
+            }
+            Self::Requests(kind) => refused(app, viewer, kind, why).await,
+        }
+    }
+
+    async fn changed(
+        self,
+        app: &App,
+        viewer: &Viewer,
+        typed: Typed,
+        status: StatusCode,
+    ) -> Result<Response, ConsoleError> {
+        match self {
+            Self::Task(id) => {
+                let page = task::page(app, viewer, id, Some(&typed), None).await?;
+                Ok((status, page).into_response())
+            }
+            Self::Requests(kind) => changed(app, viewer, kind, typed, status).await,
+        }
+    }
+}
+
+/// Sends the response to a request of a stored task. The first answer counts; the error of a later
+/// one says who was first.
+pub(crate) async fn answer_stored(
     app: &App,
-    actor: Actor,
+    viewer: &Viewer,
     id: TaskId,
     key: InputKey,
     response: InputResponse,
 ) -> Result<(), ConsoleError> {
+    let scope = viewer.scope();
+    let found = app.engine().get(&scope, id).await?;
+    let is_open = match &found {
+        Snapshot::Open(task) => task
+            .outstanding()
+            .is_some_and(|open| open.get(&key).is_some()),
+        Snapshot::Ended(_) => false,
+    };
+    // The engine ignores a second answer, so the first one is recorded here.
+    let by: Arc<str> = viewer.name().into();
+    if !is_open || app.answered().claim(id, key.clone(), by).is_some() {
+        return Err(ConsoleError::conflict(not_sent(app, id, &key)));
+    }
     let provided = BTreeMap::from([(key.clone(), response)]);
-    let provided = app.engine().provide_input(actor, id, provided).await;
+    let provided = app.engine().provide_input(viewer.actor(), id, provided).await;
     if provided.is_err() {
         app.answered().forget(id, &key);
     }
-    Ok(provided?)
+    Ok(provided.map(drop)?)
+}
+
+/// Why an answer was not sent.
+fn not_sent(app: &App, id: TaskId, key: &InputKey) -> String {
+    let why = app.answered().who(id, key).map_or_else(
+        || "the task no longer waits for it".to_owned(),
+        |who| format!("it was already answered by {who}"),
+    );
+    format!("your answer was not sent: {why}")
 }
 
 /// What a form submission means.
@@ -705,7 +826,8 @@ fn to_tab(app: &App, kind: InputKind) -> Redirect {
     Redirect::to(&format!("{}/requests?tab={}", app.base(), tab(kind)))
 }
 
-fn tab(kind: InputKind) -> &'static str {
+/// The tab of the page.
+pub(crate) fn tab(kind: InputKind) -> &'static str {
     match kind {
         InputKind::Sample | InputKind::SampleWithTools => "sampling",
         InputKind::ElicitForm | InputKind::ElicitUrl | InputKind::Roots => "elicitations",
@@ -720,6 +842,9 @@ fn what(kind: InputKind) -> &'static str {
         InputKind::Roots => "Roots",
     }
 }
+
+/// Requests of every kind, for programs.
+const ALL_TABS: &str = "all";
 
 /// How many requests that have left are shown.
 const MAX_LEFT: usize = 12;

@@ -5,12 +5,13 @@ use axum::extract::{Path, Query, State};
 use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use outlast::server::Scopes;
-use outlast_engine::task::State as TaskState;
 use outlast_engine::task::{TimelineEntry, TimelineEvent};
 use outlast_engine::{RetryClass, Task, TaskId};
 use outlast_wire::{Raw, Timestamp};
 use serde::Deserialize;
 
+use super::form_parts::FormPart;
+use super::requests::{self, RequestBody, RequestCard, Typed};
 use crate::access::Viewer;
 use crate::console::App;
 use crate::error::ConsoleError;
@@ -18,6 +19,7 @@ use crate::format;
 use crate::json_tree::{self, Children};
 use crate::layout::{Html, Layout, Section, render};
 use crate::outcome_view::{self, Block, OutcomeView};
+use crate::status_text;
 use crate::task_row::TaskRow;
 
 #[derive(Template)]
@@ -33,7 +35,11 @@ struct TaskPage {
     is_cancelling: bool,
     waited: Option<String>,
     arguments: Option<Children>,
-    requests: Vec<RequestView>,
+    requests: Vec<RequestCard>,
+    /// The input requests that no longer wait, and why.
+    answered: Vec<AnsweredRequest>,
+    /// Why an answer was not sent.
+    refused: Option<String>,
     outcome: Option<OutcomeView>,
     structured: Option<Children>,
     error_data: Option<Children>,
@@ -55,15 +61,10 @@ struct Entry {
     detail: String,
 }
 
-/// An input request that has no response.
-struct RequestView {
-    key: String,
-    kind: &'static str,
-    is_form: bool,
-    message: String,
-    url: Option<String>,
-    is_web: bool,
-    params: String,
+/// An input request that no longer waits.
+struct AnsweredRequest {
+    id: String,
+    why: String,
 }
 
 /// `GET /tasks/ID`.
@@ -72,7 +73,17 @@ pub(crate) async fn task(
     viewer: Viewer,
     Path(id): Path<String>,
 ) -> Result<Html, ConsoleError> {
-    let id = parse(&id)?;
+    page(&app, &viewer, parse(&id)?, None, None).await
+}
+
+/// The page, with what was typed into a form whose answer was not sent.
+pub(crate) async fn page(
+    app: &App,
+    viewer: &Viewer,
+    id: TaskId,
+    typed: Option<&Typed>,
+    refused: Option<String>,
+) -> Result<Html, ConsoleError> {
     let task = app.engine().load(&viewer.scope(), id).await?;
     if app.deletions().contains(id) {
         return Err(ConsoleError::not_found("the task was deleted"));
@@ -110,8 +121,8 @@ pub(crate) async fn task(
             .waiting_since
             .map_or(0, |since| app.engine().now().since(since));
     render(&TaskPage {
-        layout: Layout::new(&app, &viewer, Section::Tasks).titled(row.name()),
-        entries: entries(&task),
+        layout: Layout::new(app, viewer, Section::Tasks).titled(row.name()),
+        entries: entries(app, &task),
         dropped: task.timeline.dropped,
         attempt: task.attempt.0,
         method: task.origin.method.to_string(),
@@ -121,7 +132,9 @@ pub(crate) async fn task(
         arguments: arguments
             .as_ref()
             .and_then(|raw| tree("arguments", "", raw)),
-        requests: requests(&task),
+        requests: requests::cards_of_task(app, &task, typed),
+        answered: answered(app, &task),
+        refused,
         outcome,
         structured,
         error_data,
@@ -226,52 +239,55 @@ pub(crate) fn arguments(task: &Task) -> Option<Raw> {
     Raw::parse(arguments.to_owned()).ok()
 }
 
-fn requests(task: &Task) -> Vec<RequestView> {
-    #[derive(Default, Deserialize)]
-    struct Params {
-        #[serde(default)]
-        message: String,
-        url: Option<String>,
-    }
-    let TaskState::AwaitingInput(outstanding) = &task.state else {
-        return Vec::new();
-    };
-    let requests = outstanding.iter().map(|(key, request)| {
-        let params = request.params.as_ref();
-        let read: Params = params.and_then(|raw| raw.open().ok()).unwrap_or_default();
-        let scheme = read.url.as_deref().and_then(|url| url.split(':').next());
-        RequestView {
-            key: key.as_str().to_owned(),
-            kind: request.kind.word(),
-            is_form: request.kind == outlast_engine::InputKind::ElicitForm,
-            message: read.message,
-            is_web: scheme.is_some_and(|scheme| {
-                scheme.eq_ignore_ascii_case("http") || scheme.eq_ignore_ascii_case("https")
-            }),
-            url: read.url,
-            params: params.map_or(String::new(), pretty),
+/// The input requests of the timeline that no longer wait.
+fn answered(app: &App, task: &Task) -> Vec<AnsweredRequest> {
+    let entries = task.timeline.entries.iter();
+    let left = entries.filter_map(|entry| match &entry.event {
+        TimelineEvent::InputProvided(key) => Some((
+            key,
+            app.answered().who(task.id, key).map_or_else(
+                || "it was answered".to_owned(),
+                |who| format!("it was answered by {who}"),
+            ),
+        )),
+        TimelineEvent::InputWithdrawn(key) => {
+            Some((key, "the tool no longer asks for it".to_owned()))
         }
+        _ => None,
     });
-    requests.collect()
-}
-
-/// The value with line breaks, cut.
-fn pretty(raw: &Raw) -> String {
-    let value = raw.open::<serde_json::Value>().ok();
-    let text = value.and_then(|value| serde_json::to_string_pretty(&value).ok());
-    json_tree::cut(&text.unwrap_or_default(), MAX_PRETTY_CHARS).0
+    let mut left: Vec<_> = left
+        .map(|(key, why)| AnsweredRequest {
+            id: requests::task_card_id(task.id, key),
+            why,
+        })
+        .collect();
+    if task.state.ending().is_some() {
+        let asked = task.timeline.entries.iter().filter_map(|entry| {
+            let TimelineEvent::InputRequested(key) = &entry.event else {
+                return None;
+            };
+            Some(requests::task_card_id(task.id, key))
+        });
+        for id in asked {
+            if !left.iter().any(|item| item.id == id) {
+                let why = "the task has ended".to_owned();
+                left.push(AnsweredRequest { id, why });
+            }
+        }
+    }
+    left
 }
 
 /// The timeline. A resume state that was saved several times in a row is one line.
-fn entries(task: &Task) -> Vec<Entry> {
+fn entries(app: &App, task: &Task) -> Vec<Entry> {
     let all = &task.timeline.entries;
     let is_saved = |at: usize| all[at].event == TimelineEvent::ResumeStateSaved;
     let shown = (0..all.len()).filter(|&at| at == 0 || !is_saved(at) || !is_saved(at - 1));
-    shown.map(|at| Entry::of(&all[at], task)).collect()
+    shown.map(|at| Entry::of(app, &all[at], task)).collect()
 }
 
 impl Entry {
-    fn of(entry: &TimelineEntry, task: &Task) -> Self {
+    fn of(app: &App, entry: &TimelineEntry, task: &Task) -> Self {
         let plain = |kind, title: &str| (kind, title.to_owned(), String::new());
         let (kind, title, detail) = match &entry.event {
             TimelineEvent::Created => plain("created", "Created"),
@@ -280,7 +296,9 @@ impl Entry {
                 format!("Attempt {} started", attempt.0),
                 "The process that ran the task stopped; another attempt continues.".to_owned(),
             ),
-            TimelineEvent::Status(text) => ("status", "Status".to_owned(), text.to_string()),
+            TimelineEvent::Status(text) => {
+                ("status", "Status".to_owned(), status_text::readable(text))
+            }
             TimelineEvent::ResumeStateSaved => plain("note", "Resume state saved"),
             TimelineEvent::InputRequested(key) => (
                 "input",
@@ -290,7 +308,10 @@ impl Entry {
             TimelineEvent::InputProvided(key) => (
                 "input",
                 "Input provided".to_owned(),
-                key.as_str().to_owned(),
+                match app.answered().who(task.id, key) {
+                    Some(who) => format!("{} by {who}", key.as_str()),
+                    None => key.as_str().to_owned(),
+                },
             ),
             TimelineEvent::InputWithdrawn(key) => (
                 "note",
@@ -313,7 +334,7 @@ impl Entry {
                 Some(_) => (
                     "failed",
                     "Failed".to_owned(),
-                    task.message.as_deref().unwrap_or_default().to_owned(),
+                    status_text::readable(task.message.as_deref().unwrap_or_default()),
                 ),
                 None => plain("note", "Ended"),
             },
@@ -327,5 +348,3 @@ impl Entry {
         }
     }
 }
-
-const MAX_PRETTY_CHARS: usize = 20_000;

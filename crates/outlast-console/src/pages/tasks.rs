@@ -3,8 +3,7 @@
 use askama::Template;
 use axum::extract::{Query as QueryParams, State};
 use outlast::server::Scopes;
-use outlast_engine::TaskId;
-use outlast_engine::store::{Position, Status};
+use outlast_engine::store::Status;
 use outlast_wire::Timestamp;
 use serde::Deserialize;
 use url::form_urlencoded;
@@ -14,15 +13,18 @@ use crate::console::App;
 use crate::error::ConsoleError;
 use crate::layout::{Html, Layout, Section, render};
 use crate::query::Query;
-use crate::search::{self, Count, Found};
-use crate::task_row::{TaskRow, label};
+use crate::search::Count;
+use crate::task_list::{self, Cursor};
+use crate::task_row::{Origin, TaskRow, label};
+use crate::task_row_peer;
 
 /// The query of the page.
 #[derive(Debug, Default, Deserialize)]
 pub(crate) struct TasksParams {
     #[serde(default)]
     q: String,
-    after: Option<u64>,
+    #[serde(default)]
+    after: String,
     /// Rows that the page shows although they may not match any more.
     #[serde(default)]
     also: String,
@@ -35,6 +37,7 @@ struct TasksPage {
     q: String,
     problems: Vec<String>,
     chips: Vec<Chip>,
+    origins: Vec<Chip>,
     rows: Vec<TaskRow>,
     also: Vec<TaskRow>,
     count: Count,
@@ -43,12 +46,14 @@ struct TasksPage {
     is_first_page: bool,
     can_cancel: bool,
     is_operator: bool,
+    /// Whether the program has no server of its own, so that only calls from here make tasks.
+    is_inspector: bool,
     servers: Vec<String>,
     now: Timestamp,
     page_size: usize,
 }
 
-/// A link that replaces the statuses of the search.
+/// A link that replaces one qualifier of the search.
 struct Chip {
     label: &'static str,
     query: String,
@@ -63,62 +68,46 @@ pub(crate) async fn tasks(
 ) -> Result<Html, ConsoleError> {
     let now = app.engine().now();
     let query = Query::of(&app, &params.q, &viewer);
-    let after = params.after.map(Position);
-    let (found, count) = if query.is_impossible {
-        let none = Found {
-            tasks: Vec::new(),
-            next: None,
-        };
-        let count = Count {
-            number: 0,
-            is_more: false,
-        };
-        (none, count)
-    } else {
-        (
-            search::search(&app, &query.filter, after, PAGE_SIZE).await?,
-            search::count(&app, &query.filter).await?,
-        )
+    let cursor: Cursor = params.after.parse()?;
+    let peers = match app.workspace(&viewer) {
+        Ok(workspace) => task_row_peer::rows(&workspace, &viewer).await,
+        Err(_) => Vec::new(),
     };
-    let rows: Vec<_> = found
-        .tasks
-        .iter()
-        .map(|task| TaskRow::of(app.engine(), task))
+    let page = task_list::page(&app, &query, &peers, &cursor, PAGE_SIZE).await?;
+    let count = task_list::count(&app, &query, &peers).await?;
+    let is_shown = |key: &&str| page.rows.iter().any(|row| row.key == **key);
+    let asked = params.also.split(',').filter(|key| !is_shown(key));
+    let also = task_list::named(&app, &viewer, &peers, asked.take(MAX_ALSO)).await;
+    let upstreams = app.upstreams().map(|upstreams| upstreams.all());
+    let upstreams = upstreams.unwrap_or_default().into_iter();
+    let mut servers: Vec<_> = upstreams
+        .map(|served| served.upstream.name().to_string())
         .collect();
-    let mut also = Vec::new();
-    let asked = params
-        .also
-        .split(',')
-        .filter_map(|id| id.parse::<TaskId>().ok());
-    for id in asked.take(MAX_ALSO) {
-        let is_shown = found.tasks.iter().any(|task| task.id() == id);
-        if !is_shown && let Ok(task) = app.engine().get(&viewer.scope(), id).await {
-            also.push(TaskRow::of(app.engine(), &task));
+    for row in &peers {
+        if !servers.contains(&row.server) {
+            servers.push(row.server.clone());
         }
     }
-    let servers = app.upstreams().map(|upstreams| {
-        let all = upstreams.all().into_iter();
-        all.map(|served| served.upstream.name().to_string())
-            .collect()
-    });
-    let next = found.next.map(|position| {
+    let next = page.next.map(|cursor| {
         form_urlencoded::Serializer::new(String::new())
             .append_pair("q", &params.q)
-            .append_pair("after", &position.0.to_string())
+            .append_pair("after", &cursor.to_string())
             .finish()
     });
     render(&TasksPage {
         layout: Layout::new(&app, &viewer, Section::Tasks),
-        chips: chips(&params.q),
+        chips: status_chips(&params.q),
+        origins: origin_chips(&params.q),
         problems: query.problems,
-        rows,
+        rows: page.rows,
         also,
         count,
         next,
-        is_first_page: after.is_none(),
+        is_first_page: params.after.is_empty(),
         can_cancel: viewer.can(Scopes::CANCEL),
         is_operator: viewer.is_operator(),
-        servers: servers.unwrap_or_default(),
+        is_inspector: app.is_inspector(),
+        servers,
         now,
         page_size: PAGE_SIZE,
         q: params.q,
@@ -126,19 +115,28 @@ pub(crate) async fn tasks(
 }
 
 /// A link for each status, which keeps the other words of the search.
-fn chips(q: &str) -> Vec<Chip> {
-    let words: Vec<_> = q.split_whitespace().collect();
-    let current = words
-        .iter()
-        .find(|word| word.starts_with("status:"))
-        .copied();
-    let rest: Vec<_> = words
-        .iter()
-        .filter(|word| !word.starts_with("status:"))
-        .copied()
-        .collect();
-    let chip = |label, status: Option<&str>| {
-        let wanted = status.map(|status| format!("status:{status}"));
+fn status_chips(q: &str) -> Vec<Chip> {
+    let statuses = Status::ALL.map(|status| (label(status), status.word()));
+    chips(q, "status:", "All", &statuses)
+}
+
+/// A link for each origin, which keeps the other words of the search.
+fn origin_chips(q: &str) -> Vec<Chip> {
+    let origins = Origin::ALL.map(|origin| (origin.label(), origin.word()));
+    chips(q, "origin:", "Every origin", &origins)
+}
+
+fn chips(
+    q: &str,
+    name: &str,
+    all: &'static str,
+    values: &[(&'static str, &'static str)],
+) -> Vec<Chip> {
+    let words = q.split_whitespace();
+    let (own, rest): (Vec<_>, Vec<_>) = words.partition(|word| word.starts_with(name));
+    let current = own.first().copied();
+    let chip = |label, value: Option<&str>| {
+        let wanted = value.map(|value| format!("{name}{value}"));
         let words = wanted.as_deref().into_iter().chain(rest.iter().copied());
         let text = words.collect::<Vec<_>>().join(" ");
         let mut query = form_urlencoded::Serializer::new(String::new());
@@ -148,8 +146,8 @@ fn chips(q: &str) -> Vec<Chip> {
             is_current: current == wanted.as_deref(),
         }
     };
-    let statuses = Status::ALL.map(|status| chip(label(status), Some(status.word())));
-    std::iter::once(chip("All", None)).chain(statuses).collect()
+    let values = values.iter().map(|(label, value)| chip(label, Some(value)));
+    std::iter::once(chip(all, None)).chain(values).collect()
 }
 
 const PAGE_SIZE: usize = 50;
@@ -162,7 +160,7 @@ mod tests {
 
     #[test]
     fn a_chip_keeps_the_other_words() {
-        let chips = chips("status:failed tool:a b");
+        let chips = status_chips("status:failed tool:a b");
         assert_eq!(chips[0].query, "q=tool%3Aa+b");
         assert!(!chips[0].is_current);
         let failed = chips.iter().find(|chip| chip.is_current).unwrap();

@@ -7,22 +7,23 @@
 use std::time::Duration;
 
 use askama::Template;
-use axum::Router;
 use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Redirect, Response};
 use axum::routing::{get, post};
+use axum::{Json, Router};
 use outlast::TaskSupport;
 use outlast::client::{ConnectionName, ToolInfo};
 use outlast::server::Scopes;
 use outlast::wire::{Raw, RawRef};
 use outlast_engine::random;
 use outlast_wire::object;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use url::form_urlencoded;
 
 use super::call_row::CallRow;
 use super::form_parts::{Fields, FormPart, parts};
+use super::json_text::{as_optional_value, as_value};
 use crate::access::Viewer;
 use crate::console::App;
 use crate::error::ConsoleError;
@@ -33,6 +34,9 @@ use crate::workspace::{CallId, CallRequest, ConnectionView, Placement, Workspace
 pub(super) fn router() -> Router<App> {
     Router::new()
         .route("/tools", get(tools))
+        .route("/api/v1/tools", get(json))
+        .route("/api/v1/calls", get(calls))
+        .route("/api/v1/calls/{id}", get(call_json))
         .route("/tools/call", post(call))
         .route("/tools/refresh", post(refresh))
         .route("/calls/{id}", get(call_page))
@@ -40,17 +44,22 @@ pub(super) fn router() -> Router<App> {
         .route("/calls/clear", post(clear))
 }
 
-#[derive(Template)]
+#[derive(Template, Serialize)]
 #[template(path = "tools.html")]
-struct ToolsPage {
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ToolsPage {
+    #[serde(skip)]
     layout: Layout,
+    #[serde(skip)]
     now: u64,
     connections: Vec<ServerTab>,
     /// The chosen server.
     server: Option<ServerPane>,
+    #[serde(skip)]
     query: ToolsQuery,
     /// The chosen tool.
     tool: Option<ToolPane>,
+    #[serde(skip)]
     can_call: bool,
 }
 
@@ -67,15 +76,22 @@ pub(crate) struct ToolsQuery {
     pub(crate) q: String,
 }
 
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
 struct ServerTab {
     name: String,
     source: String,
+    #[serde(skip)]
     href: String,
+    #[serde(skip)]
     is_current: bool,
     health: &'static str,
+    #[serde(skip)]
     health_label: &'static str,
 }
 
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
 struct ServerPane {
     name: String,
     source: String,
@@ -86,27 +102,46 @@ struct ServerPane {
     problem: Option<(String, String)>,
 }
 
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
 struct ToolItem {
     name: String,
     title: String,
     description: String,
+    #[serde(skip)]
     href: String,
+    #[serde(skip)]
     is_current: bool,
     support: &'static str,
     open_calls: usize,
 }
 
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
 struct ToolPane {
     name: String,
     title: String,
     description: String,
+    #[serde(serialize_with = "labels")]
     annotations: Vec<(&'static str, &'static str)>,
     support: &'static str,
+    #[serde(skip)]
     support_text: &'static str,
+    #[serde(serialize_with = "as_value")]
     input_schema: String,
+    #[serde(serialize_with = "as_optional_value")]
     output_schema: Option<String>,
+    #[serde(skip)]
     form: CallForm,
     calls: Vec<CallRow>,
+}
+
+/// The annotations without their styles.
+fn labels<S: serde::Serializer>(
+    annotations: &[(&'static str, &'static str)],
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    serializer.collect_seq(annotations.iter().map(|(label, _)| label))
 }
 
 /// The form of a call as it is shown.
@@ -148,6 +183,37 @@ async fn tools(
 ) -> Result<Html, ConsoleError> {
     let page = page(&app, &viewer, query, None).await?;
     render(&page)
+}
+
+/// `GET /api/v1/tools`: the servers, and the tools of one of them.
+async fn json(
+    State(app): State<App>,
+    viewer: Viewer,
+    Query(query): Query<ToolsQuery>,
+) -> Result<Json<ToolsPage>, ConsoleError> {
+    Ok(Json(page(&app, &viewer, query, None).await?))
+}
+
+/// `GET /api/v1/calls`: the calls of the viewer, newest first.
+async fn calls(State(app): State<App>, viewer: Viewer) -> Result<Json<CallList>, ConsoleError> {
+    let calls = app.workspace(&viewer)?.calls().into_iter();
+    let calls = calls.map(CallRow::of).collect();
+    Ok(Json(CallList { calls }))
+}
+
+#[derive(Serialize)]
+struct CallList {
+    calls: Vec<CallRow>,
+}
+
+/// `GET /api/v1/calls/ID`: one call with its result.
+async fn call_json(
+    State(app): State<App>,
+    viewer: Viewer,
+    Path(id): Path<u64>,
+) -> Result<Json<CallRow>, ConsoleError> {
+    let call = app.workspace(&viewer)?.call_view(CallId(id))?;
+    Ok(Json(CallRow::of(call)))
 }
 
 async fn page(
@@ -238,7 +304,9 @@ async fn server_pane(
         Ok(tools) => tools,
         Err(error) => {
             let next = match &connection.health {
-                crate::workspace::ConnectionHealth::Failed { next, .. } => *next,
+                crate::workspace::ConnectionHealth::Failed { next, .. } => {
+                    super::connections::next_step(connection).unwrap_or(next)
+                }
                 crate::workspace::ConnectionHealth::Open => "Read the tools again.",
                 _ => "The page shows them as soon as the server is connected.",
             };

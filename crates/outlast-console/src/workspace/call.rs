@@ -212,6 +212,10 @@ impl CallView {
             task_id: task.id.clone(),
             status: self.status.as_str(),
             status_message: self.message.clone(),
+            display_message: self
+                .message
+                .as_deref()
+                .and_then(crate::status_text::replacement),
             progress: progress.map(|progress| progress.progress),
             total: progress.and_then(|progress| progress.total),
             revision: self.revision,

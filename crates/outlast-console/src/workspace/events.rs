@@ -45,6 +45,9 @@ pub struct TaskStatusEvent {
     /// Its status message.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub status_message: Option<String>,
+    /// What people see instead of a status message that is JSON.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub display_message: Option<String>,
     /// The progress so far.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub progress: Option<f64>,

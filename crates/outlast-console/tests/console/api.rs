@@ -40,7 +40,8 @@ async fn a_list_has_filters_and_pages() {
             .await,
     );
     assert_eq!(first["tasks"].as_array().map(Vec::len), Some(2));
-    let next = format!("/api/v1/tasks?limit=2&q=tool:echo&after={}", first["next"]);
+    let after = first["next"].as_str().expect("a next page");
+    let next = format!("/api/v1/tasks?limit=2&q=tool:echo&after={after}");
     let second = body(&site.get("root-secret", &next).await);
     assert_eq!(second["tasks"].as_array().map(Vec::len), Some(1));
     assert_eq!(second["tasks"][0]["status"], "completed");
@@ -128,6 +129,28 @@ async fn a_deletion_can_be_undone() {
     assert!(list().await.contains(&id.to_string()));
 }
 
+#[tokio::test]
+async fn a_deletion_of_all_that_match_can_be_undone() {
+    let site = Site::start().await;
+    for _ in 0..3 {
+        site.ended("ada", "echo", "{}").await;
+    }
+    let all = json!({ "action": "delete", "query": "tool:echo" });
+    let report = body(&site.post("ada-secret", "/api/v1/tasks/bulk", &all).await);
+    assert_eq!(report["deleted"].as_array().map(Vec::len), Some(3));
+    let list = async || {
+        let list = body(&site.get("ada-secret", "/api/v1/tasks").await);
+        list["tasks"].as_array().map(Vec::len)
+    };
+    assert_eq!(list().await, Some(0));
+    let undo = json!({ "action": "undelete", "ids": report["deleted"] });
+    let foreign = body(&site.post("bob-secret", "/api/v1/tasks/bulk", &undo).await);
+    assert_eq!(foreign["changed"], 0);
+    let report = body(&site.post("ada-secret", "/api/v1/tasks/bulk", &undo).await);
+    assert_eq!(report["changed"], 3);
+    assert_eq!(list().await, Some(3));
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_deletion_takes_place_after_the_time_for_an_undo() {
     let site = Site::start().await;
@@ -193,6 +216,11 @@ async fn an_answer_reaches_the_task_once() {
         .post("ada-secret", "/api/v1/tasks/answer", &answer)
         .await;
     assert_eq!(second.status, StatusCode::CONFLICT);
+    assert!(
+        second.text.contains("already answered by ada"),
+        "{}",
+        second.text
+    );
     outlast_testkit::eventually("the result has the name", async || {
         let seen = site.get("ada-secret", &format!("{path}/result")).await;
         seen.status == StatusCode::OK && seen.text.contains("Ada")

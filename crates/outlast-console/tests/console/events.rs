@@ -99,6 +99,31 @@ async fn an_owner_receives_events_of_its_own_tasks_only() {
 }
 
 #[tokio::test]
+async fn events_of_a_workspace_go_to_its_person_alone() {
+    let site = Site::start().await;
+    let mut operator = Events::open(&site, "root-secret").await;
+    let mut owner = Events::open(&site, "ada-secret").await;
+    // The connection of ada changes. The next event of the operator is about a task.
+    let cookie = site.sign_in("ada-secret").await;
+    let csrf = site.csrf(&cookie).await;
+    let body = format!("csrf={csrf}&kind=url&url=http://127.0.0.1:9/mcp&name=mine");
+    let request = Request::post("/connections/add")
+        .header(header::HOST, HOST)
+        .header(header::ORIGIN, format!("http://{HOST}"))
+        .header(header::COOKIE, &cookie)
+        .header(header::CONTENT_TYPE, "application/x-www-form-urlencoded");
+    let seen = site.send(request.body(Body::from(body)).expect("a request"));
+    assert_eq!(seen.await.status, StatusCode::SEE_OTHER);
+    let (name, data) = owner.next().await;
+    assert_eq!(
+        (&*name, &data["server"]),
+        ("connectionChanged", &"mine".into())
+    );
+    site.ended("ada", "echo", "{}").await;
+    assert_eq!(operator.next().await.0, "mcpTaskStatus");
+}
+
+#[tokio::test]
 async fn a_slow_reader_receives_resync() {
     let site = Site::start().await;
     let mut events = Events::open(&site, "root-secret").await;

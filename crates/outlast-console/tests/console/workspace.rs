@@ -104,6 +104,80 @@ async fn a_tool_is_called_once_and_its_result_is_text() {
 }
 
 #[tokio::test]
+async fn a_requested_task_is_listed_apart_from_those_of_the_store() {
+    let (site, cookie, csrf) = connected().await;
+    let fields = [
+        ("csrf", &*csrf),
+        ("server", "samples"),
+        ("source", "test"),
+        ("tool", "slow"),
+        ("key", "three"),
+        ("mode", "json"),
+        ("json", "{}"),
+        ("placement", "task"),
+        ("ttl", "60"),
+        ("op", "run"),
+    ];
+    submit(&site, &cookie, "/tools/call", &fields).await;
+    site.ended("root", "echo", "{}").await;
+    let row = wait_for("the task is listed", async || {
+        let text = site
+            .browse(&cookie, "/api/v1/tasks?q=origin:requested")
+            .await
+            .text;
+        let list: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+        list["tasks"].get(0).cloned()
+    })
+    .await;
+    for (member, value) in [
+        ("origin", "requested"),
+        ("source", "test"),
+        ("server", "samples"),
+        ("tool", "slow"),
+        ("status", "working"),
+    ] {
+        assert_eq!(row[member], value, "{row}");
+    }
+    // The other filters and the pages apply to both.
+    for (search, origins) in [
+        ("", "requested store"),
+        ("origin:store", "store"),
+        ("tool:slow status:open", "requested"),
+        ("tool:slow status:failed", ""),
+        ("server:other", ""),
+        ("owner:ada", ""),
+        ("age:%3C1h", "requested store"),
+    ] {
+        let path = format!("/api/v1/tasks?limit=1&q={}", search.replace(' ', "+"));
+        let (mut found, mut after) = (std::collections::BTreeSet::new(), String::new());
+        loop {
+            let text = site
+                .browse(&cookie, &format!("{path}&after={after}"))
+                .await
+                .text;
+            let list: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+            for task in list["tasks"].as_array().expect("tasks") {
+                // The server of this test keeps the task of the call in the same store.
+                if task["origin"] == "requested" || task["tool"] == "echo" {
+                    let origin = task["origin"].as_str().expect("a word").to_owned();
+                    assert!(found.insert(origin), "a task is on one page: {task}");
+                }
+            }
+            match list["next"].as_str() {
+                Some(next) => after = next.to_owned(),
+                None => break,
+            }
+        }
+        let found: Vec<_> = found.into_iter().collect();
+        assert_eq!(found.join(" "), origins, "{search}");
+    }
+    let page = site.browse(&cookie, "/tasks").await.text;
+    assert!(page.contains("data-origin=\"requested\""), "{page}");
+    let wrong = site.browse(&cookie, "/tasks?q=origin:here").await.text;
+    assert!(wrong.contains("is no origin"), "{wrong}");
+}
+
+#[tokio::test]
 async fn wrong_arguments_keep_what_was_typed() {
     let (site, cookie, csrf) = connected().await;
     let fields = [
@@ -162,6 +236,32 @@ async fn a_request_is_answered_once_and_leaves_with_the_reason() {
         (page.contains("data-status=\"completed\"") && page.contains("Ada")).then_some(())
     })
     .await;
+}
+
+#[tokio::test]
+async fn the_views_are_json_without_secrets() {
+    let (site, cookie, csrf) = connected().await;
+    let fields = [
+        ("csrf", &*csrf),
+        ("kind", "url"),
+        ("url", "http://127.0.0.1:9/mcp"),
+        ("headers", "Authorization: Bearer hunter2"),
+        ("name", "secret"),
+    ];
+    submit(&site, &cookie, "/connections/add", &fields).await;
+    for (path, member) in [
+        ("/api/v1/overview", "counts"),
+        ("/api/v1/requests", "requests"),
+        ("/api/v1/tools?server=samples&tool=echo", "tool"),
+        ("/api/v1/calls", "calls"),
+        ("/api/v1/connections", "connections"),
+    ] {
+        let seen = site.browse(&cookie, path).await;
+        assert_eq!(seen.status, StatusCode::OK, "{path}: {}", seen.text);
+        let value: serde_json::Value = serde_json::from_str(&seen.text).expect("JSON");
+        assert!(!value[member].is_null(), "{path}: {value}");
+        assert!(!seen.text.contains("hunter2") && !seen.text.contains(&csrf));
+    }
 }
 
 #[tokio::test]

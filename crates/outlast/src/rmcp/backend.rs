@@ -3,14 +3,13 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use outlast_engine::InputKinds;
 use outlast_wire::envelope::ErrorObject;
 use outlast_wire::{Raw, RawRef, codes};
 use tokio::time::timeout;
 
 use super::runner::for_handler;
 use super::{Rmcp, messages};
-use crate::server::{Backend, BackendDescription, ClientHandle, PreparedCall, Reply, TaskPolicy};
+use crate::server::{Backend, BackendDescription, ClientHandle, PreparedCall, Reply};
 
 #[async_trait]
 impl Backend for Rmcp {
