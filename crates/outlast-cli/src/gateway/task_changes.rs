@@ -86,7 +86,7 @@ fn refused(error: &EngineError, id: &str) -> Reply {
         EngineError::NotFound | EngineError::Expired => Reply::NoTask,
         EngineError::NoRunner(server) => Reply::Refused(format!(
             "the gateway does not have the server {} of task {id}\n  next: start the gateway with this server",
-            clean(&server.to_string())
+            clean(server.as_ref())
         )),
         error => Reply::Refused(format!("task {id}: {error}")),
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use outlast_testkit::mcp::caller::Caller;
 use outlast_testkit::mcp::endpoint::{ServerEndpoint, Transport};
-use outlast_testkit::{ServerProcess, eventually, example};
+use outlast_testkit::{ServerProcess, example, within};
 use serde_json::json;
 use tempfile::TempDir;
 
@@ -110,8 +110,13 @@ impl Harness {
     /// Waits until the gateway has stored a task that matches a condition in SQL.
     pub(crate) async fn until_stored(&self, condition: &str) {
         let gateway = self.gateway.as_ref().unwrap();
-        let stored = async || !gateway.stored_tasks(condition).is_empty();
-        eventually(&format!("a task with {condition}"), stored).await;
+        // Not `eventually`: the future of an async closure cannot be spawned.
+        let stored = async {
+            while gateway.stored_tasks(condition).is_empty() {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        };
+        within(&format!("a task with {condition}"), stored).await;
     }
 
     /// Whether a call has received its input response.

@@ -43,7 +43,7 @@ fn an_unreachable_server_is_reported_at_the_start_with_a_next_step() {
     // No server waits for another.
     let fine = gateway.urls().iter().find(|url| url.ends_with("/fine"));
     let fine = fine.expect("an endpoint");
-    assert_eq!(gateway.run_ok(&["call", &fine, "echo", "say=hi"]), "hi");
+    assert_eq!(gateway.run_ok(&["call", fine, "echo", "say=hi"]), "hi");
     for (server, next) in [
         ("down cannot be reached", "check its URL"),
         ("unknown cannot be reached", "check the host name"),

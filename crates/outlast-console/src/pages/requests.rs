@@ -667,7 +667,10 @@ pub(crate) async fn answer_stored(
         return Err(ConsoleError::conflict(not_sent(app, id, &key)));
     }
     let provided = BTreeMap::from([(key.clone(), response)]);
-    let provided = app.engine().provide_input(viewer.actor(), id, provided).await;
+    let provided = app
+        .engine()
+        .provide_input(viewer.actor(), id, provided)
+        .await;
     if provided.is_err() {
         app.answered().forget(id, &key);
     }

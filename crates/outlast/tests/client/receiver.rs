@@ -3,9 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use outlast::client::{
-    Client, Inbox, InboxEvent, OnDecline, ReceiverOptions, ReceiverTtl, WaitingStatus,
-};
+use outlast::client::{Client, Inbox, OnDecline, ReceiverOptions, ReceiverTtl, WaitingStatus};
 use outlast::task::{InputKind, InputKinds};
 use serde_json::{Value, json};
 

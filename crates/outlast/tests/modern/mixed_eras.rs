@@ -17,7 +17,6 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
 use crate::http_client::{ModernHttpClient, next};
-use crate::stdio_client::everything;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_owner_gets_its_own_tasks_under_load() {
