@@ -188,9 +188,13 @@ async fn an_execution_of_another_call_is_followed_until_its_end() {
     let (name, mut server) = connect(&hub, "files", "global").await;
     let mut updates = hub.updates();
     let call = hub.client(&name).unwrap().call_tool("slow", ());
+    let call = tokio::spawn(async move { call.await.unwrap() });
+    server.list(&[("slow", "optional")]).await;
     let execution = hub.follow(&name, call.await.unwrap());
     assert!(hub.active_tasks().is_empty(), "it is not a task yet");
-    server.make_task("working", 100).await;
+    let request = server.expect_request("tools/call").await;
+    let created = json!({ "task": task("working", 100) });
+    server.reply(&request, created).await;
     let created = within("the first update", updates.recv()).await.unwrap();
     assert_eq!(
         (created.connection, created.status),
