@@ -53,6 +53,38 @@ async fn a_session_ends_at_every_node() {
 }
 
 #[tokio::test]
+async fn a_suspended_call_resumes_at_its_node_from_every_node() {
+    // V2-MRTR-5: only the node of the call can resume it.
+    let [one, other] = nodes().await;
+    let client = HttpClient::modern(one.server.local_addr());
+    let elsewhere = at(&client, &other);
+    let can = || json!({ "elicitation": { "form": {} } });
+    let call = json!({ "name": "ask", "arguments": {} });
+    let asked = client.modern_response("tools/call", call, can()).await;
+    let asked = &asked["result"];
+    assert_eq!(asked["resultType"], "input_required", "{asked}");
+    let requests = asked["inputRequests"].as_object().unwrap();
+    let key = requests.keys().next().unwrap();
+    let retry = json!({
+        "name": "ask",
+        "arguments": {},
+        "requestState": asked["requestState"],
+        "inputResponses": { key: { "action": "accept", "content": { "name": "Ada" } } },
+    });
+    let answered = elsewhere.modern_response("tools/call", retry.clone(), can());
+    let answered = answered.await;
+    assert_eq!(
+        answered["result"]["content"][0]["text"], "Hello, \"Ada\"!",
+        "{answered}"
+    );
+    // The call has ended, and does not run again.
+    for client in [&client, &elsewhere] {
+        let again = client.modern_response("tools/call", retry.clone(), can());
+        assert_eq!(again.await["error"]["code"], -32602);
+    }
+}
+
+#[tokio::test]
 async fn the_session_of_a_node_that_left_continues() {
     let [one, other] = nodes().await;
     let client = one.client().await;
