@@ -108,7 +108,7 @@ impl HttpClient {
 
     /// Sends a GET request to `path` without other headers; returns the status and the body.
     pub async fn get(&self, path: &str) -> (u16, String) {
-        let request = request_bytes(&self.address.to_string(), "GET", path, &[], b"");
+        let request = request_bytes(&self.address.to_string(), "GET", path, &[], &[], b"");
         let answer = http::send(self.address, &request).await;
         let status = answer.status;
         let body = answer.body().await.expect("a body");
@@ -187,12 +187,13 @@ impl HttpClient {
 
     /// Sends a message with these headers instead of the usual ones; one without a value is omitted.
     pub async fn post_with(&self, message: &Value, other: &[(&str, &str)]) -> Answer {
-        let mut headers = Vec::new();
-        if self.version == MODERN {
-            headers = modern_headers(message);
-        }
-        headers.extend(other);
-        self.send("POST", &headers, message.to_string().as_bytes())
+        let mirrored = if self.version == MODERN {
+            modern_headers(message)
+        } else {
+            Vec::new()
+        };
+        let body = message.to_string();
+        self.send_with("POST", &mirrored, other, body.as_bytes())
             .await
     }
 
@@ -203,14 +204,24 @@ impl HttpClient {
 
     /// Sends a request with these headers instead of the usual ones; one without a value is omitted.
     pub async fn send(&self, method: &str, other: &[(&str, &str)], body: &[u8]) -> Answer {
+        self.send_with(method, &[], other, body).await
+    }
+
+    async fn send_with(
+        &self,
+        method: &str,
+        mirrored: &[(&str, &str)],
+        other: &[(&str, &str)],
+        body: &[u8],
+    ) -> Answer {
         let mut headers = message_headers(self.version).to_vec();
         let token = self.token.map(|token| format!("Bearer {token}"));
         headers.extend(token.as_deref().map(|token| ("authorization", token)));
         let session = self.session.as_deref();
         headers.extend(session.map(|session| ("mcp-session-id", session)));
-        headers.extend(other);
+        headers.extend(mirrored);
         let authority = self.address.to_string();
-        let request = request_bytes(&authority, method, &self.path, &headers, body);
+        let request = request_bytes(&authority, method, &self.path, &headers, other, body);
         http::send(self.address, &request).await
     }
 }

@@ -58,7 +58,19 @@ impl HttpConnection {
         headers: &[(&str, &str)],
         body: &str,
     ) -> HttpResponse {
-        let request = request_bytes(&self.authority, method, path, headers, body.as_bytes());
+        self.send_with(method, path, &[], headers, body)
+    }
+
+    fn send_with(
+        &mut self,
+        method: &str,
+        path: &str,
+        usual: &[(&str, &str)],
+        other: &[(&str, &str)],
+        body: &str,
+    ) -> HttpResponse {
+        let authority = &self.authority;
+        let request = request_bytes(authority, method, path, usual, other, body.as_bytes());
         let sent = self.stream.get_mut().write_all(&request);
         sent.expect("the server reads the request");
         self.response()
@@ -81,8 +93,7 @@ impl HttpConnection {
         if version == MODERN {
             headers.extend(modern_headers(message));
         }
-        headers.extend(other);
-        self.send("POST", path, &headers, &message.to_string())
+        self.send_with("POST", path, &headers, other, &message.to_string())
     }
 
     /// Calls a tool as a modern client with these capabilities.

@@ -5,25 +5,27 @@ use serde_json::{Value, json};
 /// The protocol version whose requests are independent of each other.
 pub const MODERN: &str = "2026-07-28";
 
-/// The bytes of a request with these headers, and with `host` and `content-length`. A later header
-/// replaces an earlier one of the same name, and one with an empty value is omitted.
+/// The bytes of a request with `host`, `content-length` and these headers. A header of `other`
+/// replaces those of the same name, and one with an empty value is omitted; `other` may repeat a
+/// name.
 pub(super) fn request_bytes(
     authority: &str,
     method: &str,
     path: &str,
-    headers: &[(&str, &str)],
+    usual: &[(&str, &str)],
+    other: &[(&str, &str)],
     body: &[u8],
 ) -> Vec<u8> {
     let length = body.len().to_string();
     let own = [("host", authority), ("content-length", length.as_str())];
-    let all: Vec<_> = own.iter().chain(headers).collect();
+    let is_kept = |(name, _): &&(&str, &str)| {
+        let mut others = other.iter();
+        !others.any(|(replacing, _)| replacing.eq_ignore_ascii_case(name))
+    };
+    let kept = own.iter().chain(usual).filter(is_kept);
     let mut request = format!("{method} {path} HTTP/1.1\r\n");
-    for (at, (name, value)) in all.iter().enumerate() {
-        let mut later = all[at + 1..].iter();
-        let replaced = later.any(|(other, _)| other.eq_ignore_ascii_case(name));
-        if !replaced && !value.is_empty() {
-            request.push_str(&format!("{name}: {value}\r\n"));
-        }
+    for (name, value) in kept.chain(other).filter(|(_, value)| !value.is_empty()) {
+        request.push_str(&format!("{name}: {value}\r\n"));
     }
     request.push_str("\r\n");
     let mut request = request.into_bytes();

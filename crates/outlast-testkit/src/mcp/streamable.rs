@@ -149,7 +149,7 @@ impl HttpSession {
                 .as_deref()
                 .map(|session| ("mcp-session-id", session)),
         );
-        let request = request_bytes(&self.authority, method, "/mcp", &all, body.as_bytes());
+        let request = request_bytes(&self.authority, method, "/mcp", &all, &[], body.as_bytes());
         let mut stream = TcpStream::connect(&self.authority).await?;
         stream.write_all(&request).await?;
         let answer = Answer::read(stream).await;

@@ -253,7 +253,10 @@ async fn a_process_without_a_server_ends_a_task_in_a_shared_store() {
     // The waiter of the first process is registered before the end.
     let waiting = client.clone();
     let id = task.clone();
-    let waiter = tokio::spawn(async move { waiting.result(&id).await.json().await });
+    let waiter = tokio::spawn(async move {
+        let params = json!({ "taskId": id });
+        waiting.response("tasks/result", params).await
+    });
 
     let shared = outlast::store::open(&url).await.unwrap();
     let nodes = shared.nodes().await.unwrap().len();
