@@ -310,7 +310,7 @@ fn commands_in_one_session_get_their_own_results_and_progress() {
         .iter()
         .zip(&tasks)
     {
-        assert_eq!(output.out, "lift-off\n", "{id}: {}", output.err);
+        assert!(output.out.contains("lift-off"), "{id}: {}", output.err);
         assert_eq!(output.code, Some(0), "{id}: {}", output.err);
     }
     let call = |from| vec!["call", "--as", "v1", "{}", "countdown", from];
@@ -446,7 +446,7 @@ fn doctor_describes_a_server() {
     for expected in [
         "protocol  2025-11-25",
         "tasks     V1: tools/call",
-        "  long_running_task          task required   duration",
+        "  long_running_task    task required  duration",
         "also      2026-07-28",
     ] {
         assert!(output.out.contains(expected), "{expected}: {}", output.out);

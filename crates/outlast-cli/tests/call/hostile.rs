@@ -134,7 +134,7 @@ fn input_requests_of_servers_are_only_text() {
     until("the task has sent its input request", || {
         server.seen(&get, "").contains("input_required")
     });
-    let answer = ["tasks", "answer", "--as", "v1", "{}", &id];
+    let answer = ["tasks", "answer", "--interactive", "--as", "v1", "{}", &id];
     let seen = server.check(&answer, "y\n\n\n", CLEANED);
     assert!(seen.contains("answered; task"), "{seen:?}");
 }
