@@ -119,12 +119,10 @@ impl Backend for Upstream {
         )
     }
 
-    /// A child process has state, and so has a session at a server of the legacy era. Before the
-    /// first connection the era is unknown.
+    /// A child process has state, and so has a session at a server of the legacy era. Only the
+    /// settings count, because every node must come to the same conclusion.
     fn is_stateful(&self) -> bool {
-        let is_modern = self.settings.era == Era::Modern
-            || self.target.known_era() == Some(version::Era::Modern);
-        !(self.target.has_headers() && is_modern)
+        !self.target.has_headers() || self.settings.era != Era::Modern
     }
 
     /// Every method: an upstream can send input requests during any request.

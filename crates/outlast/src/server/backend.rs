@@ -81,7 +81,7 @@ pub trait Backend: Send + Sync + 'static {
     }
 
     /// Whether a connection to it has state, so that all requests of one owner should reach the same
-    /// node.
+    /// node. It must be the same on every node, and must not change.
     fn is_stateful(&self) -> bool {
         false
     }

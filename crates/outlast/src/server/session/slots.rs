@@ -44,6 +44,8 @@ pub(super) struct IdleSession {
     pub(super) usage: Arc<SessionUse>,
     pub(super) created_tasks: Vec<TaskId>,
     pub(super) last_used: Timestamp,
+    /// Whether it is in the memory of this process.
+    pub(super) is_live: bool,
 }
 
 /// The session is not in memory; it may be stored.
@@ -163,10 +165,15 @@ impl Slots {
     }
 
     /// Removes a session from memory. It stays in the index.
-    pub(super) fn forget(&mut self, name: &str) {
-        if let Some(slot) = self.by_name.get_mut(name) {
-            slot.live = None;
-        }
+    pub(super) fn forget(&mut self, name: &str) -> Option<Arc<LiveSession>> {
+        self.by_name.get_mut(name)?.live.take()
+    }
+
+    /// Whether a session is in memory.
+    pub(super) fn is_live(&self, name: &str) -> bool {
+        self.by_name
+            .get(name)
+            .is_some_and(|slot| slot.live.is_some())
     }
 
     /// Sessions without open requests and streams whose last use is not after `since`.
@@ -238,6 +245,7 @@ impl Slot {
                 None => usage.stored_tasks().to_vec(),
             },
             last_used: usage.last_used(),
+            is_live: self.live.is_some(),
         })
     }
 }

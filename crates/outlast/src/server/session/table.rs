@@ -37,6 +37,8 @@ pub(crate) struct SessionLimits {
     pub(crate) max_streams: usize,
     /// How long a session without requests, streams and tasks is kept, in milliseconds.
     pub(crate) idle_ms: u64,
+    /// Whether other nodes have sessions in the same store. Their streams are not known here.
+    pub(crate) is_shared: bool,
 }
 
 /// All sessions of a server.
@@ -135,6 +137,7 @@ impl SessionTable {
     /// Evicts the session of `owner` that is idle for longest, if there is one.
     async fn evict_oldest(&self, owner: &Owner) -> bool {
         let mut idle = self.slots.read().idle_of(owner);
+        idle.retain(|session| !self.may_be_used_elsewhere(session));
         idle.sort_unstable_by_key(|session| session.last_used);
         for session in idle {
             if self.tasks_of(&session).await != RetainedTasks::Open
@@ -144,6 +147,13 @@ impl SessionTable {
             }
         }
         false
+    }
+
+    /// Whether another node may have a stream of the session. A node stores the use of such a
+    /// session every quarter of the idle time, and its sweep may be as late again.
+    fn may_be_used_elsewhere(&self, session: &IdleSession) -> bool {
+        let recent = now().0.saturating_sub(self.limits.idle_ms / 2);
+        self.limits.is_shared && !session.is_live && session.last_used.0 >= recent
     }
 
     /// The session with this id, and records its use; `Err` if it is not in memory but may be
@@ -208,9 +218,12 @@ impl SessionTable {
 
     /// Removes a session from memory, because another node continues it.
     #[cfg(feature = "http")]
-    pub(crate) fn forget(&self, entry: &LiveSession) {
-        entry.session.streams.close();
-        self.slots.write().forget(entry.session.id.as_str());
+    pub(crate) fn forget(&self, id: &str) {
+        if self.slots.read().is_live(id)
+            && let Some(entry) = self.slots.write().forget(id)
+        {
+            entry.session.streams.close();
+        }
     }
 
     /// Sweeps at an interval. The future never ends.

@@ -71,7 +71,10 @@ impl Endpoint {
         for _ in 0..MAX_LOOKUPS {
             let home = nodes.locate(&key).await.map_err(unavailable)?;
             let node = match home {
-                Some(Home::At(node)) => node,
+                Some(Home::At(node)) => {
+                    self.sessions.table().forget(mcp_headers.session()?);
+                    node
+                }
                 Some(Home::Here) => {
                     let session = self.session(&request.caller, mcp_headers).await?;
                     return Ok(Routed::Here(session));
@@ -82,7 +85,7 @@ impl Endpoint {
                     match nodes.claim(&key).await.map_err(unavailable)? {
                         Home::Here => return Ok(Routed::Here(session)),
                         Home::At(node) => {
-                            self.sessions.table().forget(&session);
+                            self.sessions.table().forget(session.session.id.as_str());
                             node
                         }
                     }
@@ -121,7 +124,7 @@ impl Endpoint {
         };
         let failed = match response {
             Ok(response) => return Ok(Some(relay(response))),
-            Err(ForwardError::Misdirected) => {
+            Err(ForwardError::Misdirected | ForwardError::Refused) => {
                 nodes.forget(key);
                 return Ok(None);
             }
@@ -183,7 +186,7 @@ impl Endpoint {
             }
             match nodes.forward(&node, &request.for_node(body)).await {
                 Ok(response) => return Ok(Some(relay(response))),
-                Err(ForwardError::Misdirected) => match key {
+                Err(ForwardError::Misdirected | ForwardError::Refused) => match key {
                     Some(key) => nodes.forget(&key),
                     // The call has ended, so this node rejects the state.
                     None => return Ok(None),
@@ -291,7 +294,7 @@ pub(super) fn not_forwarded(id: Option<Id>, failed: ForwardError) -> Rejection {
             "the node that has this session or connection did not answer: the outcome is unknown"
                 .to_owned()
         }
-        ForwardError::Misdirected => return moving(id),
+        ForwardError::Misdirected | ForwardError::Refused => return moving(id),
         ForwardError::Store(error) => error.to_string(),
     };
     Rejection::Unavailable(id, why)

@@ -140,6 +140,7 @@ impl HttpOptions {
             max_sessions_per_owner: self.max_sessions_per_owner,
             max_streams: self.max_streams_per_session,
             idle_ms: self.session_idle_timeout.as_millis() as u64,
+            is_shared: self.nodes.is_some(),
         }
     }
 }

@@ -9,7 +9,7 @@ use hyper::StatusCode;
 use hyper::body::Body;
 use hyper::header::{CONTENT_LENGTH, HeaderMap, HeaderValue};
 use outlast_wire::envelope::{self, Id, Limits, Message};
-use outlast_wire::v2::method::DISCOVER;
+use outlast_wire::v2::method::{DISCOVER, LISTEN};
 use outlast_wire::{Raw, method, tool, v1};
 
 use super::connection::InFlightGuard;
@@ -84,6 +84,11 @@ impl Endpoint {
                 Box::pin(self.forward_without_session(&request, message, &bytes)).await?
         {
             let guard = request.in_flight;
+            if message.method == LISTEN {
+                // It has no end of its own.
+                let closing = self.closing();
+                return Ok(response.map(|payload| payload.until(guard, closing)));
+            }
             return Ok(response.map(|payload| payload.with_guard(guard)));
         }
         let AdmittedRequest {

@@ -148,8 +148,7 @@ impl Router {
             return Ok(Request::from_parts(head, body));
         };
         let key = HomeKey::page(&name);
-        let home = nodes.claim(&key).await;
-        let node = match home {
+        let node = match nodes.claim(&key).await {
             Ok(Home::Here) => return Ok(Request::from_parts(head, body)),
             Ok(Home::At(node)) => node,
             Err(error) => return Err(Rejection::Unavailable(None, error.to_string()).answer()),

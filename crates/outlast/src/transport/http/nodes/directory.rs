@@ -15,6 +15,9 @@ use super::homes::{Holder, Home};
 pub(super) struct NodeDirectory {
     engine: Engine,
     last: RwLock<Option<Arc<NodeList>>>,
+    /// Nodes that refused a connection, and when. Their processes have ended, so their homes are
+    /// taken over before their leases lapse.
+    refused: RwLock<HashMap<NodeId, Instant>>,
     /// Locked while the list is read, so that concurrent requests read it once.
     reading: tokio::sync::Mutex<()>,
 }
@@ -45,6 +48,7 @@ impl NodeDirectory {
         Self {
             engine,
             last: RwLock::default(),
+            refused: RwLock::default(),
             reading: tokio::sync::Mutex::default(),
         }
     }
@@ -53,6 +57,31 @@ impl NodeDirectory {
     pub(super) async fn current(&self, nodes: &Nodes) -> Result<Arc<NodeList>, StoreError> {
         self.newer_than(Instant::now().checked_sub(MAX_AGE), nodes)
             .await
+    }
+
+    /// Records that nothing listens at the address of a node.
+    pub(super) fn mark_refused(&self, node: NodeId) {
+        let mut refused = self.refused.write();
+        refused.retain(|_, at| at.elapsed() < REFUSED_FOR);
+        refused.insert(node, Instant::now());
+    }
+
+    fn is_refused(&self, node: NodeId) -> bool {
+        let refused = self.refused.read();
+        refused
+            .get(&node)
+            .is_some_and(|at| at.elapsed() < REFUSED_FOR)
+    }
+
+    /// The home that `holder` names; `None` if the holder has lost its lease since, or has ended.
+    pub(super) fn home(&self, list: &NodeList, holder: Holder) -> Option<Home> {
+        let home = list.home(holder)?;
+        (!self.is_refused(holder.node)).then_some(home)
+    }
+
+    /// Another node that has a lease and has not ended.
+    pub(super) fn remote(&self, list: &NodeList, node: NodeId) -> Option<RemoteNode> {
+        list.remote(node).filter(|_| !self.is_refused(node))
     }
 
     /// A list that is read now.
@@ -112,7 +141,7 @@ impl NodeList {
     }
 
     /// The home that `holder` names; `None` if the holder has lost its lease since.
-    pub(super) fn home(&self, holder: Holder) -> Option<Home> {
+    fn home(&self, holder: Holder) -> Option<Home> {
         let leased = self.nodes.get(&holder.node)?;
         if leased.epoch != holder.epoch {
             None
@@ -124,7 +153,7 @@ impl NodeList {
     }
 
     /// The other node with this id.
-    pub(super) fn remote(&self, node: NodeId) -> Option<RemoteNode> {
+    fn remote(&self, node: NodeId) -> Option<RemoteNode> {
         let address = self.nodes.get(&node)?.address.clone()?;
         Some(RemoteNode { node, address })
     }
@@ -133,6 +162,9 @@ impl NodeList {
         self.nodes.len()
     }
 }
+
+/// How long a node that refused a connection counts as ended. Then its lease has lapsed.
+const REFUSED_FOR: Duration = Duration::from_secs(15);
 
 /// How old the list may be. A node notices at most this late that it lost its lease.
 const MAX_AGE: Duration = Duration::from_secs(1);

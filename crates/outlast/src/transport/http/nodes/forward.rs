@@ -1,5 +1,7 @@
 //! Sends a request to another node and returns its response as a stream.
 
+use std::error::Error;
+use std::io;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -30,6 +32,8 @@ pub(in crate::transport::http) struct ForwardedRequest<'r> {
 pub(in crate::transport::http) enum ForwardError {
     /// It is not the home: the record has changed.
     Misdirected,
+    /// No process listens at its address: it has ended, and nothing was done.
+    Refused,
     /// It could not be reached, so nothing was done.
     NotReached,
     /// The connection ended, or the node lost its lease, before a response. It may have handled the
@@ -70,7 +74,13 @@ impl Nodes {
                     return Err(ForwardError::Misdirected);
                 }
                 Ok(Ok(response)) => return Ok(response),
-                Ok(Err(error)) if error.is_connect() => return Err(ForwardError::NotReached),
+                Ok(Err(error)) if error.is_connect() => {
+                    if !is_refused(&error) {
+                        return Err(ForwardError::NotReached);
+                    }
+                    self.directory.mark_refused(node.node);
+                    return Err(ForwardError::Refused);
+                }
                 Ok(Err(error)) => {
                     tracing::debug!(%error, "another node closed the connection before its response");
                     return Err(ForwardError::NoResponse);
@@ -110,6 +120,17 @@ impl Nodes {
         sent.headers_mut().insert(PASS, pass);
         Ok(sent)
     }
+}
+
+fn is_refused(error: &(dyn Error + 'static)) -> bool {
+    let mut cause = Some(error);
+    while let Some(error) = cause {
+        if let Some(io) = error.downcast_ref::<io::Error>() {
+            return io.kind() == io::ErrorKind::ConnectionRefused;
+        }
+        cause = error.source();
+    }
+    false
 }
 
 /// The session id of a request, to which its pass is bound.

@@ -1,15 +1,14 @@
 //! The records that name home nodes.
 //!
 //! A record names a node and its epoch. It is taken over only by compare-and-set, and only after
-//! its node has lost that lease or has left.
+//! its node has lost that lease, has left, or refuses connections.
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use outlast_engine::store::{Record, RecordKey, RecordSwap, StoreError};
 use outlast_engine::{NodeId, Owner};
-use outlast_wire::Timestamp;
 use parking_lot::RwLock;
 
 use super::{Nodes, RemoteNode, now};
@@ -46,7 +45,7 @@ pub(super) struct HomeCache(RwLock<HashMap<HomeKey, CachedHome>>);
 #[derive(Clone, Copy)]
 struct CachedHome {
     holder: Holder,
-    expires: Option<Timestamp>,
+    read_at: Instant,
 }
 
 impl HomeKey {
@@ -87,12 +86,12 @@ impl Nodes {
     ) -> Result<Option<Home>, StoreError> {
         let list = self.directory.current(self).await?;
         let cached = self.homes.get(key);
-        if let Some(home) = cached.and_then(|holder| list.home(holder)) {
+        if let Some(home) = cached.and_then(|holder| self.directory.home(&list, holder)) {
             return Ok(Some(home));
         }
         let record = self.engine.store().record(&key.record_key(), now()).await?;
-        match record.as_ref().and_then(CachedHome::read) {
-            Some(stored) => self.checked(key, stored).await,
+        match record.and_then(|record| Holder::decode(&record.bytes)) {
+            Some(holder) => self.checked(key, holder).await,
             None => Ok(None),
         }
     }
@@ -108,8 +107,9 @@ impl Nodes {
         loop {
             let store = self.engine.store();
             let record = store.record(&key.record_key(), now()).await?;
-            if let Some(stored) = record.as_ref().and_then(CachedHome::read)
-                && let Some(home) = self.checked(key, stored).await?
+            let record = record.map(|record| record.bytes);
+            if let Some(holder) = record.as_deref().and_then(Holder::decode)
+                && let Some(home) = self.checked(key, holder).await?
             {
                 return Ok(home);
             }
@@ -120,7 +120,7 @@ impl Nodes {
             };
             let expires = key.ttl.map(|ttl| now().plus(ttl.as_millis() as u64));
             let swap = RecordSwap {
-                expected: record.map(|record| record.bytes),
+                expected: record,
                 record: Record {
                     key: key.record_key(),
                     owner: None,
@@ -129,11 +129,7 @@ impl Nodes {
                 },
             };
             if store.swap_record(swap, now()).await? {
-                let home = CachedHome {
-                    holder: own,
-                    expires,
-                };
-                self.homes.insert(key, home);
+                self.homes.insert(key, own);
                 return Ok(Home::Here);
             }
         }
@@ -146,14 +142,15 @@ impl Nodes {
 
     /// The home that a record names. A holder that is not in the list may have joined since the
     /// list was read.
-    async fn checked(&self, key: &HomeKey, stored: CachedHome) -> Result<Option<Home>, StoreError> {
-        let holder = stored.holder;
-        let mut home = self.directory.current(self).await?.home(holder);
+    async fn checked(&self, key: &HomeKey, holder: Holder) -> Result<Option<Home>, StoreError> {
+        let list = self.directory.current(self).await?;
+        let mut home = self.directory.home(&list, holder);
         if home.is_none() {
-            home = self.directory.read(self).await?.home(holder);
+            let list = self.directory.read(self).await?;
+            home = self.directory.home(&list, holder);
         }
         if home.is_some() {
-            self.homes.insert(key, stored);
+            self.homes.insert(key, holder);
         }
         Ok(home)
     }
@@ -166,25 +163,19 @@ impl HomeCache {
 
     fn get(&self, key: &HomeKey) -> Option<Holder> {
         let cached = self.0.read().get(key).copied()?;
-        let is_valid = cached.expires.is_none_or(|expires| now() < expires);
-        is_valid.then_some(cached.holder)
+        (cached.read_at.elapsed() < MAX_CACHE_AGE).then_some(cached.holder)
     }
 
-    fn insert(&self, key: &HomeKey, home: CachedHome) {
+    fn insert(&self, key: &HomeKey, holder: Holder) {
         let mut cached = self.0.write();
         if cached.len() >= MAX_CACHED {
             cached.clear();
         }
+        let home = CachedHome {
+            holder,
+            read_at: Instant::now(),
+        };
         cached.insert(key.clone(), home);
-    }
-}
-
-impl CachedHome {
-    fn read(record: &Record) -> Option<Self> {
-        Some(Self {
-            holder: Holder::decode(&record.bytes)?,
-            expires: record.expires,
-        })
     }
 }
 
@@ -209,6 +200,10 @@ impl Holder {
 
 /// How long a record of a connection or a page is kept. Then any node can take it over.
 const TTL: Duration = Duration::from_secs(7 * 24 * 3_600);
+
+/// How long a record is cached. A node whose address is wrong notices at most this late that another
+/// one has taken its homes over.
+const MAX_CACHE_AGE: Duration = Duration::from_secs(10);
 
 /// The maximum of cached records. A full cache is emptied.
 const MAX_CACHED: usize = 65_536;
