@@ -50,7 +50,7 @@ fn images() -> Result<(), String> {
         "--ignored",
         "--exact",
         "--nocapture",
-        "every_acknowledged_fact_survives_the_loss_of_power_in_10000_images",
+        "acknowledged_facts_survive_power_loss_in_10000_images",
     ];
     run_command(Command::new(env!("CARGO")).args(test).current_dir(root()))
 }

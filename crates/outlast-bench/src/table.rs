@@ -122,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_cells_of_a_row_are_in_the_order_of_the_headings() {
+    fn cells_of_a_row_follow_the_order_of_the_headings() {
         let mut table = Table::default();
         table.row(Row {
             figure: "a call".into(),

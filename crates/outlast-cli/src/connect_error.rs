@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn the_text_names_the_url_or_the_command_and_a_next_step() {
+    fn the_text_names_url_or_command_and_a_next_step() {
         let refused = |status, detail: &str| {
             client::Error::Transport(TransportError::Refused {
                 status,

@@ -13,7 +13,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_similar_word_is_suggested_and_a_different_one_is_not() {
+    fn only_a_similar_word_is_suggested() {
         let known = ["task", "graceMs", "ttlMs", "timeoutMs", "retry"];
         assert_eq!(nearest("grace", &known), Some("graceMs"));
         assert_eq!(nearest("timeoutms", &known), Some("timeoutMs"));

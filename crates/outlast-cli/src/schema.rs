@@ -60,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn the_schema_accepts_and_refuses_the_values_that_the_program_does() {
+    fn the_schema_accepts_what_the_program_accepts() {
         let validator = validator();
         let samples = [
             json!(-1),
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_of_hosts_are_allowed_and_a_server_needs_an_address() {
+    fn host_keys_are_allowed_and_a_server_needs_an_address() {
         let validator = validator();
         for (file, expected) in [
             (json!({ "$schema": "x.json", "inputs": [] }), true),

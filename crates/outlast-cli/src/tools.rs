@@ -150,7 +150,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn arguments_keep_the_order_of_the_schema_and_name_their_types() {
+    fn arguments_follow_the_schema_order_and_name_their_types() {
         let raw = r#"{"name":"t","inputSchema":{"type":"object","required":["to"],"properties":{
             "to":{"type":"string","format":"email","description":"Whom"},
             "count":{"type":"integer"},

@@ -91,7 +91,7 @@ fn outlast_alone_names_the_first_commands() {
 }
 
 #[test]
-fn the_version_has_the_commit_and_its_date_if_git_knows_them() {
+fn the_version_names_commit_and_date_if_git_knows_them() {
     let home = TempDir::new().expect("a folder");
     let output = outlast(home.path()).arg("--version").run();
     let shown = text(&output);

@@ -106,7 +106,7 @@ fn rows_have_colours_if_the_option_says_so() {
 }
 
 #[test]
-fn the_result_of_a_task_can_be_read_by_its_id() {
+fn the_result_of_a_task_is_read_by_id() {
     let folder = tempfile::tempdir().expect("a folder");
     let store = folder.path().join("tasks.db");
     demo(&store, 5);
@@ -125,7 +125,7 @@ fn the_result_of_a_task_can_be_read_by_its_id() {
 }
 
 #[test]
-fn errors_name_the_next_step_and_have_their_own_exit_codes() {
+fn errors_name_a_next_step_and_have_own_exit_codes() {
     let folder = tempfile::tempdir().expect("a folder");
     let store = folder.path().join("tasks.db");
     let missing = run(&["tasks", "list"], &store);

@@ -13,7 +13,7 @@ use serde_json::Value;
 use launcher::outlast;
 
 #[test]
-fn a_store_in_use_is_copied_and_force_is_needed_to_replace() {
+fn a_store_in_use_is_copied_but_replaced_by_force() {
     let folder = tempfile::tempdir().expect("a folder");
     let (store, copy) = (
         folder.path().join("tasks.db"),

@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_suspicious_address_has_warnings_and_a_script_is_no_link() {
+    fn a_suspicious_address_has_warnings_and_scripts_no_link() {
         for (address, warning, is_link) in [
             ("https://example.com:8443/pay?x=1#y", None, true),
             ("http://127.0.0.1:8/x", None, true),

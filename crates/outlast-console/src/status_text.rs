@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_message_of_an_error_is_shown_instead_of_its_json() {
+    fn an_error_is_shown_by_its_message_not_json() {
         for (text, shown) in [
             ("3 of 10", "3 of 10"),
             ("wrote {a}", "wrote {a}"),

@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn the_delay_after_a_number_of_attempts_is_that_of_the_last() {
+    fn the_delay_depends_on_the_number_of_attempts() {
         for (attempts, delay) in [
             (0, 100),
             (1, 100),

@@ -267,7 +267,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_poll_interval_grows_once_a_task_is_older_than_30_s() {
+    fn the_poll_interval_grows_after_30_s() {
         let interval = |age| {
             let created = Timestamp(1 << 40);
             let young = Policy::default().poll_interval_ms();
@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn the_poll_interval_is_at_most_a_quarter_of_the_ttl() {
+    fn the_poll_interval_is_limited_by_the_ttl() {
         let interval = |ttl, age| poll_interval_at(1_000, ttl, Timestamp(0), Timestamp(age));
         assert_eq!(interval(2_000, 0), 500);
         assert_eq!(interval(4_000, 0), 1_000);

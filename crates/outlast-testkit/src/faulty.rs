@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_hook_sees_a_write_that_its_caller_does_not_know_of() {
+    async fn a_hook_sees_a_write_unknown_to_its_caller() {
         let (store, faults) = faulty();
         faults.fail_writes(1, WriteFault::NoReply);
         let (seen, mut look) = mpsc::unbounded_channel();

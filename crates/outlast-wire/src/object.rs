@@ -366,7 +366,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn all_changes_are_made_in_one_copy_and_other_bytes_stay() {
+    fn one_copy_makes_all_changes_and_keeps_other_bytes() {
         let rewrite = Rewrite {
             drop: &["task"],
             drop_meta: &["gone"],
@@ -480,7 +480,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn setting_a_new_member_and_removing_it_gives_the_same_bytes(
+        fn adding_and_removing_a_member_gives_the_same_bytes(
             mut object in any_object(),
             pretty: bool,
         ) {
@@ -507,7 +507,7 @@ mod tests {
     }
 
     #[test]
-    fn members_are_edited_one_by_one_and_others_keep_their_bytes() {
+    fn editing_a_member_keeps_the_bytes_of_the_others() {
         let object = raw(r#"{ "a" : 1.0 , "b":2, "c":{ } }"#);
         let new = || Edit::Replace(raw("[7]").to_raw());
         for (of, expected) in [

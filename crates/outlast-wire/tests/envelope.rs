@@ -302,7 +302,7 @@ fn duplicates_inside_a_payload_are_accepted() {
 
 /// V1-STDIO-1, V2-STDIO-1.
 #[test]
-fn a_pretty_printed_payload_becomes_one_line_of_the_same_meaning() {
+fn a_pretty_printed_payload_becomes_an_equivalent_line() {
     let pretty = "{\r\n  \"a\": \"line\\nbreak\"\n}";
     let line = write::result(&Id::from(1), RawRef::parse(pretty).unwrap());
     assert!(!line.contains(['\n', '\r']));

@@ -118,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_response_that_breaks_the_schema_is_an_error_for_the_work() {
+    fn a_schema_violation_in_a_response_is_an_error() {
         // V1-ELIC-18.
         let params = json!({ "requestedSchema": {
             "type": "object", "properties": { "n": { "type": "integer" } }, "required": ["n"] } });

@@ -180,7 +180,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_entry_has_the_name_of_its_owner_and_keeps_the_rules() {
+    fn an_entry_names_its_owner_and_keeps_the_rules() {
         let name = name_of("https://github.com/ada/outlast").unwrap();
         assert_eq!(name, "io.github.ada/outlast");
         for wrong in [

@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn server_settings_go_to_the_relay_and_both_spellings_are_read() {
+    fn server_settings_go_to_the_relay_in_both_spellings() {
         let file = r#"{ "servers": { "a": { "type": "stdio", "command": "x", "outlast": { "graceMs": 1 } } }, "inputs": [] }"#;
         let adopted = adopt(file, "outlast").unwrap().text;
         assert!(

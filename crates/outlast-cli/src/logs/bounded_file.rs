@@ -99,7 +99,7 @@ mod tests {
     use std::os::unix::fs::{PermissionsExt, symlink};
 
     #[test]
-    fn the_file_stays_small_and_private_and_its_newest_part_is_there() {
+    fn the_file_stays_small_and_private_and_retains_its_end() {
         let folder = tempfile::TempDir::new().unwrap();
         let path = folder.path().join("log");
         std::fs::write(&path, "was there\n").unwrap();
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn neither_the_file_nor_its_older_part_is_written_through_a_symbolic_link() {
+    fn no_part_is_written_through_a_symbolic_link() {
         let folder = tempfile::TempDir::new().unwrap();
         let [victim, path] = ["victim", "log"].map(|name| folder.path().join(name));
         std::fs::write(&victim, "precious").unwrap();

@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn a_level_is_that_of_our_own_targets_and_others_only_warn() {
+    fn the_level_is_for_our_targets_and_others_only_warn() {
         let filter = given("debug").unwrap();
         assert!(filter.would_enable("outlast_engine::engine", &Level::DEBUG));
         assert!(!filter.would_enable("hyper::proto", &Level::INFO));
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn the_audit_trail_is_off_unless_it_is_named_or_the_level_is_debug() {
+    fn the_audit_trail_is_on_if_named_or_at_debug() {
         let is_on = |level: &str| given(level).unwrap().would_enable(AUDIT, &Level::INFO);
         for (level, expected) in [
             ("", false),

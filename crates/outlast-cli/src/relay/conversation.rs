@@ -433,7 +433,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_that_a_stopping_gateway_refuses_waits_for_the_next() {
+    fn a_request_refused_by_a_stopping_gateway_waits() {
         let mut conversation = begun();
         conversation.take_from_host(&request(1, "tools/call"), true);
         let refusal = |pid| {
@@ -448,7 +448,7 @@ mod tests {
     }
 
     #[test]
-    fn an_input_request_of_a_task_is_sent_once_and_others_are_cancelled() {
+    fn a_task_input_request_is_sent_once_others_cancelled() {
         let mut conversation = begun();
         let input_request = |id: &str, meta: &str| {
             format!(

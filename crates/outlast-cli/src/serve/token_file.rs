@@ -215,7 +215,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_token_is_stored_as_a_hash_and_revoked_by_its_name() {
+    fn a_token_is_stored_hashed_and_revoked_by_name() {
         let folder = tempfile::tempdir().expect("a folder");
         let store = StoreUrl::Sqlite(folder.path().join("tasks.db"));
         let mut file = TokenFile::read(&store).expect("no file");

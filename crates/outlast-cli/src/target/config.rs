@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn a_url_in_a_file_needs_no_scheme_if_it_has_a_port() {
+    fn a_configured_url_with_a_port_needs_no_scheme() {
         let config = config(
             r#"{ "servers": { "a": { "url": "localhost:8040/mcp" }, "b": { "url": "example.org/mcp" } } }"#,
         );

@@ -38,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_option_comes_before_the_environment_and_the_environment_before_the_terminal() {
+    fn option_then_environment_then_terminal_decides() {
         use ColorChoice::{Always, Auto, Never};
         for (choice, terminal, variables, expected) in [
             (Auto, true, &[][..], true),

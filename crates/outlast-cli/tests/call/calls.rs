@@ -5,7 +5,7 @@ use outlast_testkit::{RunningCommand, example};
 use crate::harness::Server;
 
 #[test]
-fn a_tool_is_called_as_a_task_and_its_result_printed() {
+fn a_tool_runs_as_a_task_and_prints_its_result() {
     let server = Server::start();
     // A V2 server decides itself: a call that ends within the grace period is not a task.
     for (how, from) in [("v1", "3"), ("v2", "60"), ("auto", "60")] {
@@ -277,7 +277,7 @@ fn a_user_answers_a_form_and_a_sampling_request() {
 }
 
 #[test]
-fn a_command_with_a_user_shares_no_session_with_one_without() {
+fn commands_with_and_without_a_user_share_no_session() {
     // The session of a command is stored, and the next one with the same capabilities uses it.
     let server = Server::start();
     for (how, typed, code, expected) in [
@@ -363,7 +363,7 @@ fn a_user_sees_a_sampling_request_and_answers_or_declines() {
 }
 
 #[test]
-fn on_a_terminal_a_server_may_send_input_requests_as_tasks() {
+fn a_terminal_accepts_input_requests_as_tasks() {
     // S1-61, S1-62: the server on the pipe reports what the client declared.
     let server = Server::start();
     for (options, declared) in [

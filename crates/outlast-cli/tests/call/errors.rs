@@ -31,7 +31,7 @@ fn check(output: &CommandOutput, code: i32, parts: &[&str]) {
 }
 
 #[test]
-fn the_output_of_a_wrong_command_is_quoted_without_control_characters() {
+fn output_of_a_wrong_command_is_quoted_without_control_characters() {
     let home = TempDir::new().expect("a folder");
     let script = home.path().join("script");
     let text = r"printf '\033[2Jusage: thing\n'; echo 'no such option' >&2; exit 3";

@@ -156,7 +156,7 @@ fn changes_of_stored_tasks_are_only_text() {
 }
 
 #[test]
-fn tasks_at_a_server_and_in_a_store_are_only_text() {
+fn tasks_of_servers_and_stores_are_only_text() {
     let server = Hostile::start();
     let id = server.detach("wait");
     server.wait_for_status(&id);

@@ -79,7 +79,7 @@ fn the_second_ctrl_c_detaches_without_an_answer() {
 }
 
 #[test]
-fn without_a_terminal_a_task_is_detached_and_a_plain_call_cancelled() {
+fn without_a_terminal_tasks_are_detached_and_plain_calls_cancelled() {
     let server = Server::start();
     let call = following(&server, &[], "from=1000");
     call.interrupt();

@@ -16,7 +16,7 @@ fn survey(home: &TempDir) -> [String; 2] {
 }
 
 #[test]
-fn a_form_of_several_fields_is_filled_in_on_the_terminal() {
+fn a_form_of_several_fields_is_completed_on_the_terminal() {
     let home = TempDir::new().expect("a folder");
     let [program, store] = survey(&home);
     let mut call = outlast(home.path())
@@ -78,7 +78,7 @@ fn a_form_of_several_fields_is_filled_in_on_the_terminal() {
 }
 
 #[test]
-fn doctor_examines_both_eras_of_a_server_that_locks_its_store() {
+fn doctor_examines_both_eras_of_a_store_locking_server() {
     // The first process of the server ends before the second one starts.
     let home = TempDir::new().expect("a folder");
     let [program, store] = survey(&home);

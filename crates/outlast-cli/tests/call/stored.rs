@@ -25,7 +25,7 @@ impl Server {
 }
 
 #[test]
-fn exit_codes_are_the_same_in_a_store_and_at_a_server() {
+fn exit_codes_are_the_same_for_store_and_server() {
     let server = Server::with_store(Duration::from_millis(20));
     let flaky = server.leave(&["flaky"]);
     let counted = server.leave(&["countdown", "from=1"]);
@@ -86,7 +86,7 @@ fn a_data_directory_that_cannot_be_used_is_named() {
 }
 
 #[test]
-fn a_call_outlasts_its_server_and_reports_that_it_is_unreachable() {
+fn a_call_reports_that_its_server_became_unreachable() {
     let mut server = Server::with_store(Duration::from_millis(100));
     let mut call = server.begin(&["call", "--as", "v1", "{}", "countdown", "from=20"]);
     call.until("Working: task");

@@ -16,7 +16,7 @@ fn shown(columns: u16, variables: &[(&str, &str)], call: &[&str]) -> String {
 }
 
 #[test]
-fn a_line_on_a_terminal_moves_and_the_last_one_stays() {
+fn a_terminal_line_is_redrawn_and_the_last_stays() {
     // S4-58, S4-60, S4-68.
     let seen = shown(200, &[], &["countdown", "from=20"]);
     let frames: Vec<_> = seen.split("\r\x1b[2K").collect();

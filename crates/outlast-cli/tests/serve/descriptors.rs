@@ -47,7 +47,7 @@ fn is_ready(gateway: &Gateway) -> bool {
 }
 
 #[test]
-fn the_soft_limit_is_raised_and_connections_leave_the_store_its_descriptors() {
+fn the_soft_limit_is_raised_and_the_store_retains_descriptors() {
     let home = TempDir::new().expect("a folder");
     let gateway = start(home.path(), 48, 72);
     let limits = std::fs::read_to_string(format!("/proc/{}/limits", gateway.process.id()));
@@ -79,7 +79,7 @@ fn the_soft_limit_is_raised_and_connections_leave_the_store_its_descriptors() {
 }
 
 #[test]
-fn a_gateway_without_a_free_descriptor_is_not_ready_and_recovers() {
+fn a_gateway_without_descriptors_is_unready_and_recovers() {
     let home = TempDir::new().expect("a folder");
     let gateway = Gateway::for_sample_server(home.path(), "127.0.0.1:0");
     let mut served = gateway.connect();

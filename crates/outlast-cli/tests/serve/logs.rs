@@ -242,7 +242,7 @@ fn a_flood_of_refused_requests_writes_few_lines() {
 }
 
 #[test]
-fn a_log_can_be_disabled_and_an_unknown_level_is_refused() {
+fn a_log_can_be_disabled_but_not_misspelled() {
     let home = TempDir::new().expect("a folder");
     let behind = example("behind");
     let words = ["--log", "off", "--", behind.to_str().expect("a path")];
@@ -259,7 +259,7 @@ fn a_log_can_be_disabled_and_an_unknown_level_is_refused() {
 }
 
 #[test]
-fn log_lines_of_a_call_contain_the_trace_of_its_caller() {
+fn log_lines_of_a_call_contain_its_callers_trace() {
     // V2-META-9.
     let home = TempDir::new().expect("a folder");
     let config = json!({ "mcpServers": { "child": { "command": example("behind"), "outlast": { "task": "always" } } } });

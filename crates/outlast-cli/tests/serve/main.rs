@@ -266,7 +266,7 @@ fn a_stopping_gateway_finishes_its_calls_and_ends_its_servers() {
 }
 
 #[test]
-fn a_task_at_a_url_continues_when_the_gateway_is_killed() {
+fn a_task_at_a_url_continues_after_a_gateway_kill() {
     // BR-SEC-3: found again by its stored handle, in either generation.
     let home = TempDir::new().expect("a folder");
     let words = [

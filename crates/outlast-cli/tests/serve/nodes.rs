@@ -143,7 +143,7 @@ fn a_gateway_is_not_ready_while_its_database_is_away() {
 }
 
 #[test]
-fn a_database_that_cannot_be_reached_is_named_without_its_password() {
+fn an_unreachable_database_is_named_without_its_password() {
     let home = TempDir::new().expect("a folder");
     let behind = example("behind");
     // No server listens on the port that is reserved for discard.

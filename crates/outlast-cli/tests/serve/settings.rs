@@ -104,7 +104,7 @@ fn a_call_ends_at_its_timeout() {
 }
 
 #[test]
-fn a_tool_reruns_after_a_kill_if_the_file_allows_it() {
+fn a_tool_reruns_after_a_kill_if_configured() {
     let home = TempDir::new().expect("a folder");
     let settings =
         json!({ "tools": { "wait": { "retry": "rerun" }, "read": { "retry": "never" } } });

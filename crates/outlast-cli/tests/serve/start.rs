@@ -27,7 +27,7 @@ fn refusing(status: &'static str) -> String {
 }
 
 #[test]
-fn an_unreachable_server_is_reported_at_the_start_with_a_next_step() {
+fn an_unreachable_server_is_reported_at_start_with_next_step() {
     let home = TempDir::new().expect("a folder");
     let config = json!({ "mcpServers": {
         "fine": { "command": example("behind") },
@@ -92,7 +92,7 @@ fn an_unreachable_server_is_reported_at_the_start_with_a_next_step() {
 }
 
 #[test]
-fn the_url_of_a_server_needs_no_scheme_if_it_has_a_port() {
+fn a_url_with_a_port_needs_no_scheme() {
     let home = TempDir::new().expect("a folder");
     let mut demo = outlast(home.path());
     demo.args(["demo", "--store", "memory:", "--http", "127.0.0.1:0"])

@@ -79,7 +79,7 @@ fn a_delivery_without_an_answer_is_repeated_after_a_kill() {
 }
 
 #[test]
-fn a_refused_delivery_is_repeated_with_pauses_and_after_a_kill() {
+fn a_refused_delivery_is_retried_even_after_a_kill() {
     let home = TempDir::new().expect("a folder");
     let receiver = Receiver::start(Answer::Status(503));
     let gateway = start(&home, &receiver, "127.0.0.1:0");

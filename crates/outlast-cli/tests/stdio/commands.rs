@@ -183,7 +183,7 @@ fn the_gateway_finds_tasks_of_every_owner_by_shortened_ids() {
 }
 
 #[test]
-fn ended_tasks_of_any_owner_are_found_run_again_and_deleted() {
+fn ended_tasks_of_any_owner_are_found_rerun_and_deleted() {
     let folder = TempDir::new().expect("a folder");
     let home = folder.path();
     let serving = Serving::start(home);
@@ -264,7 +264,7 @@ fn the_second_signal_ends_serve_at_once() {
 }
 
 #[test]
-fn demo_drains_on_either_signal_and_the_second_ends_it_at_once() {
+fn demo_drains_on_either_signal_and_ends_on_the_second() {
     let folder = TempDir::new().expect("a folder");
     let home = folder.path();
     for signal in [Signal::INT, Signal::TERM] {
@@ -293,7 +293,7 @@ fn demo_drains_on_either_signal_and_the_second_ends_it_at_once() {
 }
 
 #[test]
-fn a_demo_that_is_stopped_once_drains_and_says_what_is_stored() {
+fn a_demo_stopped_once_drains_and_reports_stored_tasks() {
     // The calls have 10 s: with short steps they end in that time.
     for (step, open) in [("500", 0), ("60000", 3)] {
         let folder = TempDir::new().expect("a folder");

@@ -87,7 +87,7 @@ fn an_input_request_of_a_task_survives_the_gateway() {
 }
 
 #[test]
-fn an_input_request_of_a_plain_call_is_cancelled_at_the_host() {
+fn a_plain_calls_input_request_is_cancelled_at_the_host() {
     let folder = TempDir::new().expect("a folder");
     let home = folder.path();
     let mut host = start_host(home);
@@ -112,7 +112,7 @@ fn an_input_request_of_a_plain_call_is_cancelled_at_the_host() {
 }
 
 #[test]
-fn a_gateway_that_stops_finishes_its_calls_and_loses_no_request() {
+fn a_stopping_gateway_finishes_calls_and_loses_no_request() {
     let folder = TempDir::new().expect("a folder");
     let home = folder.path();
     let gate = home.join("gate");
@@ -154,7 +154,7 @@ fn a_gateway_that_stops_finishes_its_calls_and_loses_no_request() {
 }
 
 #[test]
-fn a_stopped_gateway_is_started_again_when_the_host_needs_it() {
+fn a_stopped_gateway_restarts_when_the_host_needs_it() {
     let folder = TempDir::new().expect("a folder");
     let home = folder.path();
     let mut host = start_host(home);

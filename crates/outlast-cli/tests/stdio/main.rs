@@ -17,7 +17,7 @@ use tempfile::TempDir;
 use harness::{host_of, leave, outlast, refused_host, run, start_host, text};
 
 #[test]
-fn a_task_outlives_the_host_and_the_next_relay_gets_its_result() {
+fn the_next_relay_gets_the_result_after_a_host_ends() {
     // BR-CAN-8: the end of the host's pipe ends only the relay.
     let folder = TempDir::new().expect("a folder");
     let home = folder.path();
@@ -105,7 +105,7 @@ fn two_relays_share_one_gateway() {
 }
 
 #[test]
-fn stdio_starts_a_server_of_a_file_and_refuses_a_url() {
+fn stdio_starts_a_configured_server_and_refuses_a_url() {
     let folder = TempDir::new().expect("a folder");
     let config = json!({ "mcpServers": {
         "behind": { "command": example("behind"), "outlast": { "graceMs": 1 } },

@@ -33,7 +33,7 @@ fn a_relay_attaches_to_the_gateway_that_serve_runs() {
 }
 
 #[test]
-fn serve_replaces_a_gateway_in_the_background_and_keeps_its_relays() {
+fn serve_replaces_a_background_gateway_and_keeps_its_relays() {
     let folder = TempDir::new().expect("a folder");
     let home = folder.path();
     let mut host = start_host(home);
@@ -58,7 +58,7 @@ fn serve_replaces_a_gateway_in_the_background_and_keeps_its_relays() {
 }
 
 #[test]
-fn serve_waits_for_the_calls_of_a_gateway_in_the_background() {
+fn serve_waits_for_the_calls_of_a_background_gateway() {
     let folder = TempDir::new().expect("a folder");
     let home = folder.path();
     let gate = home.join("gate");

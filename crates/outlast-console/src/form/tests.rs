@@ -110,7 +110,7 @@ fn each_wrong_field_has_its_message() {
 }
 
 #[test]
-fn the_whole_schema_is_checked_and_the_message_is_at_its_field() {
+fn the_whole_schema_is_checked_with_messages_per_field() {
     let typed = entries(&[
         ("/name", "ADA"),
         ("/address/city", "x"),

@@ -248,7 +248,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_command_line_is_split_like_a_shell_does_without_running_one() {
+    fn a_command_line_is_split_as_by_a_shell() {
         for (line, expected) in [
             ("npx -y server", &["npx", "-y", "server"][..]),
             (

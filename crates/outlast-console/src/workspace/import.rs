@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_cannot_be_used_is_refused_with_the_reason() {
+    fn an_unusable_file_is_refused_with_the_reason() {
         for (text, reason) in [
             ("{", "not JSON"),
             ("{}", "has no servers"),

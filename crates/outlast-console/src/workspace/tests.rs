@@ -149,7 +149,7 @@ async fn a_cancelled_call_stays_cancelled() {
 }
 
 #[tokio::test]
-async fn an_elicitation_belongs_to_its_call_and_the_first_answer_counts() {
+async fn an_elicitation_belongs_to_its_call_and_accepts_one_response() {
     // S1-8, S1-9, S1-88.
     let gate = Arc::new(Notify::new());
     let workspace = connected(server(&gate).await).await;
@@ -325,7 +325,7 @@ fn form() -> serde_json::Value {
 }
 
 #[tokio::test]
-async fn tasks_that_servers_create_are_hosted_and_the_switch_decides_declines() {
+async fn tasks_of_servers_are_hosted_unless_switched_off() {
     // S1-60, S1-61.
     let (workspace, mut server) = scripted().await;
     workspace.settings().set_task_ttl_ms(90_000);
@@ -360,7 +360,7 @@ async fn tasks_that_servers_create_are_hosted_and_the_switch_decides_declines() 
 }
 
 #[tokio::test]
-async fn an_item_says_that_its_task_was_cancelled_or_its_connection_ended() {
+async fn an_item_shows_a_cancelled_task_or_ended_connection() {
     let (workspace, mut server) = scripted().await;
     server
         .request(&"1".into(), "elicitation/create", form())

@@ -104,7 +104,7 @@ async fn a_tool_is_called_once_and_its_result_is_text() {
 }
 
 #[tokio::test]
-async fn a_requested_task_is_listed_apart_from_those_of_the_store() {
+async fn requested_tasks_and_stored_tasks_are_listed_separately() {
     let (site, cookie, csrf) = connected().await;
     let fields = [
         ("csrf", &*csrf),

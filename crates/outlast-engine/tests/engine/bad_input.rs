@@ -41,7 +41,7 @@ async fn an_unknown_id_is_not_found() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_foreign_task_gets_the_same_error_as_an_unknown_one() {
+async fn foreign_and_unknown_tasks_get_the_same_error() {
     let harness = Harness::new().await;
     let id = harness.create("ask").await.id;
     pass(10).await;
@@ -127,7 +127,7 @@ async fn oversize_requests_are_refused_and_not_stored() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_oversize_input_response_is_refused_and_the_request_stays_open() {
+async fn an_oversize_input_response_leaves_its_request_open() {
     let harness = Harness::with(small()).await;
     let id = harness.create("ask").await.id;
     pass(10).await;

@@ -104,7 +104,7 @@ async fn a_watcher_sees_every_step_and_then_the_end() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watcher_receives_logs_or_the_size_of_an_oversize_one() {
+async fn a_watcher_receives_logs_or_an_oversize_notice() {
     let harness = Harness::new().await;
     let mut running = harness.engine.start(call("log")).unwrap();
     let mut received = Vec::new();

@@ -34,7 +34,7 @@ async fn a_cancel_reaches_the_node_that_runs_the_call() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_input_response_on_one_node_reaches_the_call_on_another() {
+async fn an_input_response_reaches_the_call_on_another_node() {
     let one = Harness::new().await;
     let two = one.another().await;
     let id = one.create("ask").await.id;
@@ -48,7 +48,7 @@ async fn an_input_response_on_one_node_reaches_the_call_on_another() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watcher_on_one_node_sees_what_happens_on_the_other() {
+async fn a_watcher_sees_events_of_another_node() {
     let one = Harness::new().await;
     let two = one.another().await;
     let id = one.create("talk").await.id;

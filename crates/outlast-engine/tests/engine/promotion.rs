@@ -18,7 +18,7 @@ async fn a_plain_call_does_not_use_the_store() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_promoted_call_continues_as_a_task_with_the_same_id() {
+async fn a_promoted_call_continues_with_the_same_task_id() {
     let harness = Harness::new().await;
     let running = harness.engine.start(call("second")).unwrap();
     let id = running.id();
@@ -114,7 +114,7 @@ async fn dropping_a_plain_call_stops_its_work() {
 }
 
 #[tokio::test]
-async fn a_call_that_ends_while_it_is_stored_is_answered_once() {
+async fn a_call_ending_while_stored_gets_one_response() {
     let harness = Harness::new().await;
     for _ in 0..300 {
         let running = harness.engine.start(call("echo")).unwrap();

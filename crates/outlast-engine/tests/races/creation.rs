@@ -74,7 +74,7 @@ fn a_task_found_by_its_key_can_be_cancelled_immediately() {
 }
 
 #[test]
-fn an_expired_key_names_a_new_task_and_every_waiter_resolves() {
+fn an_expired_key_names_a_new_task_for_every_waiter() {
     explore(|harness| async move {
         let engine = harness.engine().await;
         let keyed = |tool| {

@@ -15,7 +15,7 @@ fn short(tool: &str) -> outlast_engine::engine::NewCall {
 }
 
 #[test]
-fn a_waiter_at_expiry_gets_the_whole_outcome_or_an_error() {
+fn a_waiter_at_expiry_gets_outcome_or_error() {
     explore(|harness| async move {
         let engine = harness.engine().await;
         let id = create(&engine, short("step")).await;

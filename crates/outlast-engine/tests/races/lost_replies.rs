@@ -80,7 +80,7 @@ fn an_input_response_with_a_lost_reply_reaches_the_work() {
 }
 
 #[test]
-fn an_input_request_with_a_lost_reply_does_not_stay_open() {
+fn an_input_request_with_a_lost_reply_is_closed() {
     explore(|harness| async move {
         let engine = harness.engine().await;
         let id = create(&engine, call("ask-briefly")).await;
@@ -92,7 +92,7 @@ fn an_input_request_with_a_lost_reply_does_not_stay_open() {
 }
 
 #[test]
-fn a_creation_with_a_lost_reply_leaves_a_running_task_or_none() {
+fn a_creation_with_a_lost_reply_leaves_no_idle_task() {
     explore(|harness| async move {
         let engine = harness.engine().await;
         harness.fail_writes(2);

@@ -7,7 +7,7 @@ use crate::harness::{ada, answer_first, call, create, explore, is_whole, repeata
 use crate::tools::done;
 
 #[test]
-fn of_two_remaining_nodes_one_takes_over_and_fences_the_old() {
+fn one_remaining_node_takes_over_and_fences_the_old() {
     explore(|harness| async move {
         let old = harness.engine().await;
         let id = create(&old, repeatable("step")).await;
@@ -28,7 +28,7 @@ fn of_two_remaining_nodes_one_takes_over_and_fences_the_old() {
 }
 
 #[test]
-fn work_that_may_not_rerun_ends_once_despite_its_old_node() {
+fn non_repeatable_work_ends_once_despite_its_old_node() {
     explore(|harness| async move {
         let old = harness.engine().await;
         let id = create(&old, call("talk")).await;

@@ -8,7 +8,7 @@ use crate::harness::{Harness, ada, answer_first, call, explore, owner, waiter};
 use crate::tools::{done, some_steps};
 
 #[test]
-fn a_call_that_ends_while_it_is_stored_is_answered_once() {
+fn a_call_ending_while_stored_gets_one_response() {
     explore(|harness| async move {
         let engine = harness.engine().await;
         let running = engine.start(call("step")).unwrap();

@@ -8,7 +8,7 @@ use shuttle::future::spawn;
 use crate::harness::{ada, call, create, explore, is_whole, repeatable, waiter};
 
 #[test]
-fn a_task_created_while_its_node_leaves_is_finished_by_another() {
+fn a_task_of_a_leaving_node_is_finished_by_another() {
     explore(|harness| async move {
         let leaving = harness.engine().await;
         let staying = harness.engine().await;

@@ -166,7 +166,7 @@ async fn a_backup_replaces_an_existing_file_only_on_request() {
 }
 
 #[tokio::test]
-async fn the_log_of_the_original_is_not_applied_to_a_copy() {
+async fn the_original_log_is_not_applied_to_a_copy() {
     let folder = StoreFolder::new();
     let store = folder.open().await;
     fixtures::stored(&store, fixtures::task(1)).await;
@@ -181,7 +181,7 @@ async fn the_log_of_the_original_is_not_applied_to_a_copy() {
 }
 
 #[tokio::test]
-async fn the_log_of_the_original_is_not_applied_to_a_vacuumed_copy() {
+async fn the_original_log_is_not_applied_to_a_vacuumed_copy() {
     // With and without free pages, which `VACUUM` removes: without them a check of the structure
     // finds nothing.
     for removed in [0, 150] {

@@ -145,7 +145,7 @@ fn truncate(path: PathBuf, length: u64) {
 }
 
 #[tokio::test]
-async fn a_changed_byte_in_the_log_of_a_killed_process_is_refused() {
+async fn a_changed_log_byte_is_refused_after_a_kill() {
     let (folder, facts) = killed().await;
     let length = fs::metadata(folder.file("tasks.db-wal")).unwrap().len() as usize;
     assert!(length > 20 * 8_192, "{length}");
@@ -169,7 +169,7 @@ async fn a_changed_byte_in_the_log_of_a_killed_process_is_refused() {
 }
 
 #[tokio::test]
-async fn a_log_of_a_killed_process_that_is_cut_is_refused() {
+async fn a_shortened_log_is_refused_after_a_kill() {
     let (folder, facts) = killed().await;
     let length = fs::metadata(folder.file("tasks.db-wal")).unwrap().len();
     let lengths = (0..40).map(|n| length * n / 40);
@@ -182,7 +182,7 @@ async fn a_log_of_a_killed_process_that_is_cut_is_refused() {
 }
 
 #[tokio::test]
-async fn a_log_of_a_killed_process_that_is_deleted_is_refused() {
+async fn a_deleted_log_is_refused_after_a_kill() {
     let (folder, facts) = killed().await;
     for names in [&["tasks.db-wal"][..], &["tasks.db-wal", "tasks.db-shm"][..]] {
         let opened = open_changed(&folder, &facts, |copy| {
@@ -204,7 +204,7 @@ async fn a_log_of_a_killed_process_that_is_deleted_is_refused() {
 }
 
 #[tokio::test]
-async fn a_changed_byte_in_a_file_is_refused_or_changes_one_value() {
+async fn a_changed_file_byte_is_refused_or_changes_one_value() {
     let (folder, facts) = closed().await;
     let length = fs::metadata(folder.path()).unwrap().len() as usize;
     assert_eq!(length % 8_192, 0);
@@ -280,7 +280,7 @@ async fn a_newer_log_next_to_an_older_file_is_refused() {
 }
 
 #[tokio::test]
-async fn an_older_copy_of_a_killed_store_is_refused_as_incomplete() {
+async fn an_older_copy_of_a_killed_store_is_incomplete() {
     let (old, facts) = closed().await;
     let newer = old.copy();
     let store = newer.open().await;
@@ -332,7 +332,7 @@ async fn an_empty_file_is_refused() {
 }
 
 #[tokio::test]
-async fn a_store_that_was_read_by_sqlite3_after_a_kill_opens() {
+async fn a_store_read_by_sqlite3_after_a_kill_opens() {
     let (folder, facts) = killed().await;
     // Another program that closes the file last moves the log into it.
     let other = rusqlite::Connection::open(folder.path()).unwrap();

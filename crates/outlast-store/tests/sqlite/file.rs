@@ -125,7 +125,7 @@ async fn an_invalid_row_is_named() {
 }
 
 #[tokio::test]
-async fn an_ended_task_that_is_damaged_is_named_when_it_is_read() {
+async fn a_damaged_ended_task_is_named_when_read() {
     let folder = StoreFolder::new();
     let forgetful = SqliteOptions::default().with_body_cache_bytes(0);
     let store = folder.open_with(forgetful).await;

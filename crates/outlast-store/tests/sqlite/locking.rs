@@ -47,7 +47,7 @@ async fn hold_the_file() {
 }
 
 #[tokio::test]
-async fn a_second_process_is_refused_with_the_holder_of_the_lock() {
+async fn a_second_process_is_refused_naming_the_lock_holder() {
     let folder = StoreFolder::new();
     let mut first = another_process(&folder, "locking::hold_the_file")
         .spawn()
@@ -112,7 +112,7 @@ async fn a_side_file_that_is_a_symbolic_link_is_refused() {
 
 #[tokio::test]
 #[cfg(target_os = "linux")]
-async fn a_reader_follows_no_link_and_does_not_wait_at_a_pipe() {
+async fn a_reader_refuses_links_and_pipes() {
     let folder = StoreFolder::new();
     folder.open().await.close().await.unwrap();
     let reader = SqliteReader::open(folder.path()).unwrap().unwrap();

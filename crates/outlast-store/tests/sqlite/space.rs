@@ -48,7 +48,7 @@ async fn a_full_disk_refuses_new_tasks_and_finishes_old_ones() {
 }
 
 #[tokio::test]
-async fn a_file_at_its_limit_refuses_new_tasks_and_finishes_old_ones() {
+async fn a_full_file_refuses_new_tasks_and_finishes_old_ones() {
     let folder = StoreFolder::new();
     let options = SqliteOptions::default().with_max_bytes(2 << 20);
     let store = folder.open_with(options.clone()).await;
@@ -68,7 +68,7 @@ async fn a_file_at_its_limit_refuses_new_tasks_and_finishes_old_ones() {
 }
 
 #[tokio::test]
-async fn a_file_past_its_limit_loses_nothing_and_makes_room_by_removal() {
+async fn a_file_past_its_limit_makes_room_by_removal() {
     let folder = StoreFolder::new();
     let options = SqliteOptions::default().with_max_bytes(1 << 20);
     let store = folder.open_with(options).await;

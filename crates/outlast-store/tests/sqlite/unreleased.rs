@@ -8,7 +8,7 @@ use outlast_store::OpenError;
 use crate::harness::StoreFolder;
 
 #[tokio::test]
-async fn a_file_of_an_unreleased_build_is_refused_and_not_changed() {
+async fn an_unreleased_builds_file_is_refused_and_not_changed() {
     for version in [1, 2] {
         let folder = StoreFolder::new();
         let old = rusqlite::Connection::open(folder.path()).unwrap();

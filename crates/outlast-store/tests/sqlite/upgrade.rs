@@ -125,7 +125,7 @@ async fn a_rollback_uses_the_copy_of_before_the_upgrade() {
 }
 
 #[tokio::test]
-async fn an_upgrade_that_was_killed_or_has_no_room_for_its_copy_starts_again() {
+async fn a_killed_or_full_upgrade_starts_again() {
     let folder = folder_with_v1();
     // A copy that a killed start has left half written.
     fs::write(folder.file("tasks.db.v1"), "half").unwrap();

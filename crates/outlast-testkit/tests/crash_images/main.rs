@@ -55,7 +55,7 @@ fn every_acknowledged_fact_survives_the_loss_of_power() {
 /// `cargo xtask soak images`.
 #[test]
 #[ignore = "takes minutes"]
-fn every_acknowledged_fact_survives_the_loss_of_power_in_10000_images() {
+fn acknowledged_facts_survive_power_loss_in_10000_images() {
     let tally = check_images(10_000, 8);
     assert!(tally.images >= 10_000, "only {} images", tally.images);
 }

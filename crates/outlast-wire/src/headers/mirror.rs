@@ -106,7 +106,7 @@ mod tests {
 
     /// V2-HDR-2, V2-HDR-3, V2-HH-4.
     #[test]
-    fn a_mismatch_is_refused_and_a_missing_task_name_only_if_strict() {
+    fn mismatches_are_refused_and_missing_task_names_if_strict() {
         let params = RawRef::parse(r#"{"name":"N\u00fc","taskId":"t"}"#).ok();
         let check = |method, header, strict| {
             check_name(method, params, header, strict).map_err(|error| error.code)

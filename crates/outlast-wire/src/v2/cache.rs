@@ -66,7 +66,7 @@ mod tests {
     use crate::v2::ResultMembers;
 
     #[test]
-    fn a_hint_reads_back_and_an_invalid_one_is_stale_and_private() {
+    fn an_invalid_cache_hint_is_stale_and_private() {
         let hint = CacheHint {
             ttl_ms: 5,
             scope: CacheScope::Public,

@@ -240,7 +240,7 @@ mod tests {
 
     /// V2-RT-5.
     #[test]
-    fn an_absent_type_is_complete_and_an_unknown_one_is_returned() {
+    fn an_absent_type_is_complete_and_an_unknown_returned() {
         for (result, expected) in [
             ("{}", ResultType::Complete),
             (r#"{"resultType":"complete"}"#, ResultType::Complete),

@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn structured_content_is_read_from_its_member_or_from_the_text() {
+    fn structured_content_is_read_from_member_or_text() {
         let text = json!([{ "type": "text", "text": "[1, 2]" }]);
         let both = result(json!({ "content": text, "structuredContent": [3] }));
         assert_eq!(both.structured::<Vec<u8>>().unwrap(), [3]);

@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn a_caller_needs_the_lists_of_the_server_and_its_own() {
+    fn both_lists_apply_to_a_caller() {
         let mut settings = Settings::default();
         let [ada, bob, local] = [
             Owner::principal("ada"),

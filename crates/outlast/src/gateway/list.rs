@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn every_tool_has_optional_task_support_unless_it_is_never_a_task() {
+    fn tools_have_optional_task_support_unless_never_a_task() {
         // BR-LIST-1, BR-LIST-3, BR-LIST-4, BD-13.
         let page = r#"{"tools":[{"name":"must","execution":{"taskSupport":"required","x":1}},{"name":"never","execution":{"taskSupport":"optional"}},{"name":"plain", "y" : 2}]}"#;
         let shown = tools(

@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn the_result_of_a_modern_server_is_not_copied_for_a_modern_client() {
+    fn a_modern_result_is_not_copied_for_modern_clients() {
         // The server side replaces type and server info, in its only copy.
         let info = ClientInfo::new(version::MODERN, Raw::empty_object());
         let client = ClientHandle::stateless(Owner::Local, info);
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn structured_content_that_is_not_an_object_becomes_text_for_legacy_clients() {
+    fn non_object_structured_content_is_text_for_legacy_clients() {
         // BR-LIST-8.
         let client = ClientHandle::absent(Owner::Local, InputKinds::NONE);
         let result = r#"{"content":[{"type":"text","text":"a"}],"structuredContent":[1, 2]}"#;

@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_bad_argument_is_a_result_that_the_model_can_read() {
+    async fn a_bad_argument_is_reported_to_the_model() {
         // V1-TLS-2: input problems are tool errors, an unknown tool is a protocol error.
         let (ending, body) = run_one(greet(), json!({ "name": 7 })).await;
         assert_eq!(ending, Ending::ToolError);

@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn the_schemas_of_a_typed_tool_are_those_of_its_types() {
+    fn a_typed_tool_has_the_schemas_of_its_types() {
         let listed = priced().listed();
         let input = &listed["inputSchema"];
         assert_eq!(input["type"], "object");
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_structured_result_follows_its_schema_and_is_repeated_as_text() {
+    async fn a_structured_result_follows_its_schema_and_has_text() {
         // V1-TLS-3, V1-TLS-7.
         let (ending, body) = super::super::tests::run_one(
             priced(),

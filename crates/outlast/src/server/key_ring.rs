@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_key_that_another_process_added_is_read_once_it_is_used() {
+    async fn a_key_of_another_process_is_read_when_used() {
         let store = store();
         let (old, new) = (ring(&store), ring(&store));
         let day = |days: u64| Timestamp(1 + days * millis(KEY_LIFETIME));

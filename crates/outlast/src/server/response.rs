@@ -332,7 +332,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_first_message_opens_a_stream_that_ends_with_the_reply() {
+    async fn the_first_message_opens_the_stream_of_the_response() {
         let session = session().await;
         let stream = ResponseStream::unopened(session.clone());
         let (sending, (go, wait)) = (stream.clone(), oneshot::channel::<()>());

@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_request_with_a_too_large_response_fails_and_the_next_line_is_read() {
+    async fn a_too_large_response_fails_its_request_only() {
         let large = "x".repeat(500);
         for answer in [
             format!(r#"{{"id":7,"result":"{large}"}}"#),

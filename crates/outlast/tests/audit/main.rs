@@ -147,7 +147,7 @@ async fn invalid_input_responses_write_few_log_lines() {
 }
 
 #[tokio::test]
-async fn every_status_of_a_followed_task_is_logged_with_its_server() {
+async fn every_followed_status_is_logged_with_its_server() {
     // V1-AUD-4, V1-AUD-5.
     let lines = Lines::of_the_audit_trail();
     let _collecting = tracing::subscriber::set_default(lines.clone());

@@ -100,7 +100,7 @@ async fn a_cancellation_before_the_id_is_known_is_sent_later() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_dropped_before_its_id_is_known_is_cancelled_later() {
+async fn a_call_dropped_without_an_id_is_cancelled_later() {
     // A1-25.
     let (_client, mut server, call) = calling().await;
     server.list(&[("slow", "optional")]).await;

@@ -89,7 +89,7 @@ async fn a_child_that_ends_is_restarted_with_a_reconnect_policy() {
 }
 
 #[tokio::test]
-async fn a_child_that_does_not_exit_is_killed_with_its_group() {
+async fn a_hanging_child_is_killed_with_its_group() {
     // V1-INIT-10.
     let folder = tempfile::tempdir().unwrap();
     let pids = folder.path().join("pids");

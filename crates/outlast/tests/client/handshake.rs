@@ -109,7 +109,7 @@ async fn a_silent_server_causes_timeouts() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn progress_extends_a_call_without_a_task_up_to_a_limit() {
+async fn progress_extends_a_plain_call_up_to_a_limit() {
     // V1-INIT-9.
     let options = crate::harness::options()
         .with_idle_timeout(Duration::from_secs(60))

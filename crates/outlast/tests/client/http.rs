@@ -115,7 +115,7 @@ async fn a_lost_session_is_reopened_and_the_call_repeated() {
 }
 
 #[tokio::test]
-async fn a_running_call_is_not_repeated_when_the_session_is_lost() {
+async fn a_running_call_is_not_repeated_after_session_loss() {
     // BR-GEN-7: only a call whose own request got 404 is repeated.
     let mut wire = ScriptedHttpServer::listen().await;
     let (client, _listening) = connected(&mut wire).await;

@@ -205,7 +205,7 @@ async fn malformed_responses_are_errors_and_no_panic() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_floods_requests_and_reads_nothing_does_not_stall_its_call() {
+async fn a_flooding_server_does_not_stall_its_call() {
     let (_client, mut server, call) = calling().await;
     server.list(&[("slow", "forbidden")]).await;
     let request = server.expect_request("tools/call").await;
@@ -221,7 +221,7 @@ async fn a_server_that_floods_requests_and_reads_nothing_does_not_stall_its_call
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_structured_result_that_breaks_its_schema_is_kept_with_a_warning() {
+async fn a_result_that_breaks_its_schema_has_a_warning() {
     // V1-TLS-6.
     for (content, fits) in [(json!({ "n": 1 }), true), (json!({ "n": "one" }), false)] {
         let (_client, mut server, call) = calling().await;

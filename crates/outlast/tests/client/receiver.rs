@@ -77,7 +77,7 @@ async fn only_accepted_kinds_are_declared_for_tasks() {
 }
 
 #[tokio::test]
-async fn a_sampling_task_waits_for_the_user_and_ends_with_the_response() {
+async fn a_sampling_task_ends_with_the_users_response() {
     // S0-4, S0-7 to S0-11, S0-24, S0-29 to S0-33, S0-72, S1-14 to S1-18, S1-20, S1-75 to S1-78,
     // S0-92 to S0-94.
     let (_client, mut server, inbox) = client_with_inbox(ReceiverOptions::default()).await;
@@ -322,7 +322,7 @@ async fn tasks_belong_to_their_connection() {
 }
 
 #[tokio::test]
-async fn a_task_can_stay_working_while_it_waits_for_the_user() {
+async fn a_task_can_stay_working_during_an_elicitation() {
     // S0-13, A1-13.
     let options = ReceiverOptions::default().with_status_while_waiting(WaitingStatus::Working);
     let (_client, mut server, inbox) = client_with_inbox(options).await;

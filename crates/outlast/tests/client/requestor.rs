@@ -15,7 +15,7 @@ use crate::harness::{
 const MS: fn(u64) -> Duration = Duration::from_millis;
 
 #[tokio::test(start_paused = true)]
-async fn a_task_is_polled_at_the_servers_pace_and_its_result_fetched() {
+async fn a_task_is_polled_at_the_servers_pace() {
     // S4-8, S4-9, S4-13, S4-76, V1-GET-2, V1-GET-3.
     let (client, mut server) = connected().await;
     let arguments = raw(json!({ "n": 1 }));
@@ -56,7 +56,7 @@ async fn a_task_is_polled_at_the_servers_pace_and_its_result_fetched() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_poll_interval_is_five_seconds_by_default_and_never_below_100_ms() {
+async fn the_poll_interval_has_a_default_and_a_minimum() {
     // S4-37.
     let (_client, mut server, call) = calling().await;
     server.list(&[("slow", "required")]).await;
@@ -169,7 +169,7 @@ async fn the_payload_of_a_failed_task_is_fetched() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn tasks_result_is_sent_when_input_is_required_and_polling_continues() {
+async fn tasks_result_is_sent_when_input_is_required() {
     // S4-21, V1-INPUT-3, V1-RES-9.
     let (_client, mut server, call) = calling().await;
     server.make_task("working", 100).await;
@@ -248,7 +248,7 @@ async fn the_immediate_response_is_available() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_direct_result_to_a_call_with_a_task_is_the_result() {
+async fn a_direct_result_replaces_the_requested_task() {
     // A1-6, S4-49.
     let (client, mut server, call) = calling().await;
     server.list(&[("slow", "optional")]).await;
@@ -268,7 +268,7 @@ async fn a_direct_result_to_a_call_with_a_task_is_the_result() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_task_is_requested_only_if_server_and_tool_allow_it() {
+async fn tasks_are_requested_only_where_server_and_tool_allow() {
     // V1-CAP-5, V1-CAP-6, V1-TOOL-1, V1-TOOL-2, V1-TOOL-10, S4-45, S4-46, S4-47.
     let (client, mut server) = connected().await;
     let calling = {
@@ -319,7 +319,7 @@ async fn a_task_is_requested_only_if_server_and_tool_allow_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_list_of_tools_is_read_again_when_it_has_changed() {
+async fn a_changed_tool_list_is_read_again() {
     // V1-TOOL-9, V1-PAGE-1, V1-PAGE-2.
     let (client, mut server) = connected().await;
     let tools = {
@@ -413,7 +413,7 @@ async fn the_caller_is_warned_before_a_task_expires() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_task_not_found_before_its_ttl_is_lost_after_some_polls() {
+async fn a_missing_task_is_lost_after_some_polls() {
     // A1-15.
     let (client, mut server, call) = calling().await;
     server.make_task("working", 100).await;
@@ -491,7 +491,7 @@ async fn tasks_are_listed_polled_and_cancelled_by_id() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_thousand_executions_on_one_connection_end_and_keep_their_interval() {
+async fn a_thousand_executions_on_one_connection_keep_their_interval() {
     // S4-8, S4-27, V1-GET-2, V1-PRG-1.
     let (client, mut server) = connected().await;
     let calls: Vec<_> = (0..1_000)

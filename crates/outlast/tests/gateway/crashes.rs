@@ -100,7 +100,7 @@ async fn hints_of_an_untrusted_server_repeat_no_call() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_failing_server_is_reported_and_not_started_for_every_request() {
+async fn a_failing_server_is_not_started_for_every_request() {
     let tries = Arc::new(std::sync::atomic::AtomicUsize::new(0));
     let counted = tries.clone();
     let target = Target::other("nowhere", move || {
@@ -130,7 +130,7 @@ async fn gateway_at(url: &str, server: Server, store: &Arc<dyn Store>) -> (Engin
 }
 
 #[tokio::test]
-async fn a_task_at_a_url_is_resumed_after_a_gateway_restart() {
+async fn a_task_at_a_url_resumes_after_gateway_restart() {
     // BR-SEC-3, BR-GEN-2: the gateway restarts.
     let cells = [Server::V1, Server::V2].map(|server| [(Kind::V1, server), (Kind::V2, server)]);
     for (kind, server) in cells.into_iter().flatten() {
@@ -168,7 +168,7 @@ async fn open_input_requests(caller: &mut Caller, task: &Value) -> Value {
 }
 
 #[tokio::test]
-async fn an_open_input_request_is_the_same_after_a_gateway_restart() {
+async fn an_open_input_request_survives_a_gateway_restart() {
     // BR-SEC-3, BR-IN-1, BD-17: the gateway restarts.
     for server in [Server::V1, Server::V2] {
         let harness = Harness::new(server).await;

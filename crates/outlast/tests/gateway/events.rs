@@ -122,7 +122,7 @@ async fn until_completed(caller: &mut Caller, task: &Value) -> Value {
 }
 
 #[tokio::test]
-async fn a_task_that_expires_at_its_server_fails_in_every_cell() {
+async fn a_task_expired_at_its_server_fails_in_every_cell() {
     // BR-TTL-3: the upstream does not find its task before it has an outcome.
     for server in [Server::V1, Server::V2] {
         for kind in KINDS {

@@ -44,7 +44,7 @@ async fn call(client: &Client, tool: &str, preference: TaskPreference) -> Execut
 }
 
 #[tokio::test]
-async fn closing_the_stream_of_a_modern_call_cancels_it_unless_a_task() {
+async fn closing_a_modern_stream_cancels_a_call_without_task() {
     // BR-CAN-7.
     for (server, tool) in [
         (Server::PlainLegacy, "gated"),
@@ -74,7 +74,7 @@ async fn closing_the_stream_of_a_modern_call_cancels_it_unless_a_task() {
 }
 
 #[tokio::test]
-async fn the_task_id_in_a_header_is_that_of_its_hop() {
+async fn a_header_contains_the_task_id_of_its_hop() {
     // BR-ID-2, BR-ID-1: both hops reject a missing or wrong id.
     let (client, harness, _listening) = over_http(Server::V2).await;
     let task = call(&client, "gated", TaskPreference::Require).await;
@@ -90,7 +90,7 @@ async fn the_task_id_in_a_header_is_that_of_its_hop() {
 }
 
 #[tokio::test]
-async fn a_call_without_a_task_is_cancelled_when_the_gateway_stops() {
+async fn a_stopping_gateway_cancels_calls_without_a_task() {
     // BD-20: a call that the gateway drives for its caller has no stored task.
     for server in [Server::V1, Server::V2] {
         let harness = Harness::new(server).await;

@@ -49,7 +49,7 @@ async fn done(server: &mut Server, call: &Value) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn input_requests_before_the_work_get_a_new_key_every_round() {
+async fn every_input_round_before_the_work_has_new_keys() {
     // BR-IN-1: the retry has the server's key again.
     let (mut caller, mut server) = client_and_modern_server(TaskMode::Always).await;
     let making = async { modern_call(&mut server).await };

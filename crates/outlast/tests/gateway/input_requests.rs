@@ -86,7 +86,7 @@ async fn declining_to_sample_does_not_cancel_the_call() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_response_that_breaks_the_schema_does_not_reach_the_server() {
+async fn a_response_that_breaks_the_schema_is_not_forwarded() {
     // V1-ELIC-18.
     let form = || {
         json!({ "message": "How many?", "requestedSchema": {

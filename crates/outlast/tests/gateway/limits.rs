@@ -27,7 +27,7 @@ fn why(answer: &Value) -> &str {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_does_not_start_does_not_delay_the_task() {
+async fn a_hanging_server_start_does_not_delay_the_task() {
     // BR-CREATE-2: "answer by itself if that takes longer than a few seconds", whatever takes
     // longer.
     let (target, mut servers) = scripted::target();
@@ -108,7 +108,7 @@ async fn a_slow_start_is_not_aborted_with_its_caller() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn unrecorded_responses_are_not_sent_and_the_error_has_a_next_step() {
+async fn unrecorded_responses_are_not_sent() {
     // S2-58: responses that were sent must not be sent again after a restart.
     let store = FaultyStore::new(Arc::new(MemoryStore::new()));
     let faults = store.faults();
@@ -225,7 +225,7 @@ async fn a_recovered_task_counts_as_an_open_call() {
 }
 
 #[tokio::test]
-async fn a_too_large_result_ends_the_call_and_names_the_setting() {
+async fn a_too_large_result_fails_and_names_the_setting() {
     // The response to a call without a task, and the result of a V1 task.
     for (support, declared) in [
         ("forbidden", json!({ "tools": {} })),

@@ -24,7 +24,7 @@ const EVENTS: [(&str, &str, Responder); 11] = [
 ];
 
 #[tokio::test(start_paused = true)]
-async fn the_result_through_the_gateway_is_the_direct_one_in_every_cell() {
+async fn the_gateway_returns_the_direct_result_in_every_cell() {
     // BR-RES-2, BR-GEN-6, BR-CREATE-1, BR-CREATE-2, BR-CREATE-4, BR-CREATE-5, BD-2, BR-IN-7, bridge
     // Every kind of call, with and without input requests.
     for server in SERVERS {
@@ -64,7 +64,7 @@ async fn a_slow_call_ends_with_its_result_in_every_cell() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_cancellation_stops_the_call_at_the_server_in_every_cell() {
+async fn a_cancellation_stops_the_server_call_in_every_cell() {
     // BR-CAN-1, BR-CAN-4, BR-CAN-6, BR-CAN-7, BR-CAN-9.
     for server in SERVERS {
         for kind in KINDS {
@@ -190,7 +190,7 @@ async fn the_result_over_http_is_the_direct_one() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_beyond_its_time_limit_is_cancelled_at_the_server() {
+async fn an_overdue_call_is_cancelled_at_the_server() {
     for kind in KINDS {
         let mut settings = crate::harness::quick();
         settings.tool_defaults.timeout = Some(std::time::Duration::from_secs(20));

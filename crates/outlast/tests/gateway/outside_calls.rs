@@ -63,7 +63,7 @@ async fn an_input_request_outside_a_call_goes_to_one_session() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_input_request_withdrawn_by_the_server_is_withdrawn_at_the_client() {
+async fn a_withdrawn_input_request_is_withdrawn_at_the_client() {
     let (mcp_server, mut servers) = scripted_gateway().await;
     let hearing = tokio::spawn(async move {
         // By hand, without a response.

@@ -69,7 +69,7 @@ async fn status_messages_of_creation_and_completion_are_kept() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_failed_task_keeps_the_message_and_the_error_of_its_server() {
+async fn a_failed_task_keeps_message_and_error_of_its_server() {
     for kind in WITH_TASKS {
         for (code, message, expected) in [
             // The response of the TypeScript SDK for a task that failed by a status update.
@@ -156,7 +156,7 @@ async fn the_last_progress_before_the_end_arrives() {
 }
 
 #[tokio::test]
-async fn progress_of_a_tool_of_the_library_is_the_status_message_of_a_v2_task() {
+async fn library_tool_progress_is_the_v2_status_message() {
     let harness = Harness::new(cell::Server::V2).await;
     let mut caller = connect(Kind::V2, &harness.direct).await;
     let begun = caller.begin(json!({ "name": "gated" })).await;

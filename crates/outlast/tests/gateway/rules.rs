@@ -352,7 +352,7 @@ async fn the_gateway_hosts_tasks_of_the_server() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn input_kinds_are_declared_to_a_modern_server_in_every_request() {
+async fn every_request_to_a_modern_server_declares_input_kinds() {
     // BR-NEG-7, BR-NEG-8.
     for kind in KINDS {
         for (can, declared) in [
@@ -389,7 +389,7 @@ async fn input_kinds_are_declared_to_a_modern_server_in_every_request() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_status_message_of_v2_is_one_of_v1_and_not_progress() {
+async fn a_v2_status_message_is_not_v1_progress() {
     // BR-PG-4, BD-18.
     let (mut caller, mut server) = client_and_modern_server(Kind::V1, json!({})).await;
     let params = json!({ "name": "slow", "task": {}, "_meta": { "progressToken": "mine" } });

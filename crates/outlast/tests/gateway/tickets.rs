@@ -36,7 +36,7 @@ fn text(ended: &Ending) -> String {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_client_whose_wait_ends_gets_a_ticket_and_the_result() {
+async fn an_ended_wait_gives_a_ticket_and_the_result() {
     for kind in PLAIN {
         let harness = Harness::new(Server::PlainLegacy).await;
         let mut caller = connect(kind, &harness.mcp_server).await;

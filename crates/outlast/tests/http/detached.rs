@@ -243,7 +243,7 @@ async fn this_process_ends_a_detached_task_by_its_handle() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_process_without_a_server_ends_a_task_in_a_shared_store() {
+async fn a_process_without_server_ends_a_shared_task() {
     let url = PostgresServer::shared().fresh_url();
     let store = outlast::store::open(&url).await.unwrap();
     let mut harness = Harness::on(store, HOUR).await;

@@ -5,7 +5,7 @@ use serde_json::json;
 use crate::harness::Harness;
 
 #[tokio::test]
-async fn an_input_request_is_sent_on_the_stream_of_tasks_result() {
+async fn input_requests_are_sent_on_the_tasks_result_stream() {
     // V1-SSE-5, V1-INPUT-2.
     let harness = Harness::new().await;
     let client = harness.client().await;

@@ -251,7 +251,7 @@ async fn hello(address: SocketAddr, host: &str, headers: &str) -> Answer {
 }
 
 #[tokio::test]
-async fn a_mounted_endpoint_has_its_domain_and_the_sign_in_of_a_layer() {
+async fn a_mounted_endpoint_has_domain_and_sign_in() {
     within("calls through the layers", async {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();

@@ -33,7 +33,7 @@ fn worker(url: &str) -> Running {
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs redis-server; `cargo xtask peers queue` runs it"]
-async fn a_task_in_a_redis_queue_survives_kills_of_server_and_worker() {
+async fn a_redis_task_survives_kills_of_server_and_worker() {
     let folder = tempfile::tempdir().unwrap();
     let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = free.local_addr().unwrap().port();

@@ -134,7 +134,7 @@ fn the_tasks_server_listens_on_the_configured_port() {
 }
 
 #[test]
-fn the_tasks_server_listens_on_port_5000_of_localhost_by_default() {
+fn the_tasks_server_listens_on_localhost_5000_by_default() {
     // S3-14: the port is in use, by this test or by another process, so the server names it in its
     // error.
     let _held = TcpListener::bind(("127.0.0.1", 5000));

@@ -103,7 +103,7 @@ async fn a_call_without_a_task_returns_its_result() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_runs_as_a_task_and_its_result_names_it() {
+async fn the_result_of_a_call_names_its_task() {
     // V1-CREATE-1, V1-RES-5.
     let mut harness = Harness::new().await;
     let mut client = harness.client().await;

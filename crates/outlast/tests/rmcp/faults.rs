@@ -55,7 +55,7 @@ async fn cancelling_a_call_without_a_task_notifies_the_handler() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_that_does_not_stop_is_dropped_after_the_grace_period() {
+async fn a_hanging_call_is_dropped_after_the_grace_period() {
     let mut harness = Harness::new().await;
     let mut client = harness.client().await;
     let task = client.task("deaf").await;

@@ -31,7 +31,7 @@ async fn a_handler_ends_with_its_session_when_nothing_runs() {
 }
 
 #[tokio::test]
-async fn a_repeatable_call_runs_again_after_a_crash_with_a_new_handler() {
+async fn a_repeatable_call_reruns_with_a_new_handler() {
     // P5: `gated` is read-only, `elicit` is not.
     let folder = tempfile::tempdir().unwrap();
     let url = folder.path().join("tasks.db");

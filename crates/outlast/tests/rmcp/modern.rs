@@ -60,7 +60,7 @@ async fn an_elicitation_is_an_input_request_of_the_task() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn prompts_and_lists_come_from_the_handler_in_the_modern_era() {
+async fn the_handler_serves_modern_prompts_and_lists() {
     let harness = Harness::new().await;
     let mut client = Client::connect(harness.mcp_server.clone());
     let found = client.modern("server/discover", json!({})).await;

@@ -189,7 +189,7 @@ async fn a_server_can_declare_tasks_without_a_tool_for_them() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_with_tasks_off_runs_every_call_as_an_ordinary_one() {
+async fn a_server_with_tasks_off_runs_ordinary_calls() {
     // S2-9.
     let mut client = Client::of(|server| server.tasks(false)).await;
     let met = client.introduce("2025-11-25", json!({})).await;

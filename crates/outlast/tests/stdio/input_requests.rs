@@ -12,7 +12,7 @@ use crate::tasks::create;
 const RELATED: &str = "io.modelcontextprotocol/related-task";
 
 #[tokio::test(start_paused = true)]
-async fn an_input_request_names_its_task_and_its_response_continues_it() {
+async fn an_input_response_continues_the_named_task() {
     // V1-INPUT-1, V1-INPUT-2, V1-INPUT-4, V1-INPUT-10: without any `tasks/result`.
     let mut client = Client::new().await;
     let id = create(&mut client, "ask").await;

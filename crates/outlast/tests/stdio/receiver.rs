@@ -101,7 +101,7 @@ async fn a_tool_that_ignores_cancellation_leaves_its_task_cancelled() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_tool_sees_the_cancellation_of_its_call_and_of_its_task() {
+async fn a_tool_sees_cancellations_of_call_and_task() {
     // S3-31: a call without a task and a task.
     let seen = Arc::new(Notify::new());
     let report = seen.clone();

@@ -85,7 +85,7 @@ async fn a_failed_task_returns_the_result_of_its_tool_unchanged() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_cancelled_task_is_kept_until_its_ttl_and_not_longer() {
+async fn a_cancelled_task_is_retained_until_its_ttl() {
     // S2-52, S2-55.
     let mut client = Client::new().await;
     let task = create(&mut client, "endless").await;

@@ -229,7 +229,7 @@ async fn a_running_task_gets_a_longer_ttl_by_default() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_reported_poll_interval_grows_with_the_age_of_a_task() {
+async fn the_reported_poll_interval_grows_with_age() {
     let mut client = Client::new().await;
     let params = json!({ "name": "endless", "task": {} });
     let response = client.call("tools/call", params).await;
@@ -249,7 +249,7 @@ async fn the_reported_poll_interval_grows_with_the_age_of_a_task() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_poll_interval_is_at_most_a_quarter_of_the_ttl() {
+async fn the_poll_interval_is_limited_by_the_ttl() {
     let mut client = Client::new().await;
     for (ttl, interval) in [(2_000, 500), (4_000, 1_000), (60_000, 1_000)] {
         let params = json!({ "name": "endless", "task": { "ttl": ttl } });

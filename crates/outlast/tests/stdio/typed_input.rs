@@ -90,7 +90,7 @@ async fn a_form_can_be_declined_or_cancelled() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_response_that_does_not_fit_the_type_is_a_tool_error() {
+async fn a_response_of_another_type_is_a_tool_error() {
     let content = json!({ "name": "Ada", "seats": 300 });
     let response = json!({ "action": "accept", "content": content });
     let (_, result) = respond("book", "elicitation/create", response).await;

@@ -117,7 +117,7 @@ fn an_ended_task() {
 
 // S0-50.
 #[test]
-fn a_refused_change_of_an_ended_task_has_the_documented_text() {
+fn a_refused_change_of_an_ended_task_is_documented() {
     for (outcome, status_word) in [
         (fixtures::result("1"), "result"),
         (tool_error(), "tool error"),

@@ -39,7 +39,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rows_are_ordered_by_the_minute_of_expiry_and_then_by_creation() {
+    fn rows_are_ordered_by_expiry_minute_then_creation() {
         let at =
             |minute: u64, position| RowId::new(Timestamp(minute * MINUTE_MS), Position(position));
         assert!(at(5, LAST_POSITION) < at(6, 1));

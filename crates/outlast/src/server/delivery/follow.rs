@@ -349,7 +349,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_waiting_call_is_promoted_then_heartbeats_then_gets_a_ticket() {
+    async fn a_waiting_call_gets_promotion_heartbeats_and_ticket() {
         let plan =
             DeliveryPlan::waiting((Some(5 * SECOND), Some(2 * SECOND)), InputDelivery::Nested);
         let mut state = State::new(plan.promoted_after(3 * SECOND), false);

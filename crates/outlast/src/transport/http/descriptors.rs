@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_quarter_of_the_descriptors_is_reserved_and_never_less_than_a_store_needs() {
+    fn descriptors_are_reserved_for_the_store() {
         let limits = [20, 64, 160, 1_024, 1_048_576].map(without_reserve);
         assert_eq!(limits, [0, 24, 120, 768, 786_432]);
     }

@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn a_future_that_wakes_itself_is_polled_again_without_a_wake_up() {
+    fn a_self_waking_future_is_polled_again_directly() {
         let task = Arc::new(Counter::default());
         let mut polls = 0;
         let future = pin!(poll_fn(|cx| {
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wake_up_between_polls_reaches_the_task_that_polled_last() {
+    fn a_wake_up_reaches_the_task_that_polled_last() {
         let (first, second) = (Arc::new(Counter::default()), Arc::new(Counter::default()));
         let mut last_waker = None;
         let mut poller = SelfWakePoller::default();

@@ -233,7 +233,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_event_id_is_valid_only_in_the_run_that_wrote_it() {
+    fn an_event_id_is_valid_in_one_run_only() {
         let seen = EventId {
             stream: StreamId(3),
             position: 17,

@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn an_event_that_is_too_large_is_dropped_and_the_next_is_parsed() {
+    fn a_too_large_event_is_dropped_and_parsing_continues() {
         let text = format!("data: {}\n\ndata: y\n\n", "x".repeat(5_000));
         assert_eq!(all(text.as_bytes(), 64).0, ["y"]);
         let text = format!("{}\n\ndata: z\n\n", "data: xxxxxxxxx\n".repeat(500));
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn an_event_that_was_too_large_or_does_not_end_is_reported_once() {
+    fn a_too_large_or_endless_event_is_reported_once() {
         let large = |bytes, is_whole| TransportError::TooLarge {
             bytes,
             is_whole,

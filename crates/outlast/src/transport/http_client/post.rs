@@ -326,7 +326,7 @@ mod tests {
     use super::explanation;
 
     #[test]
-    fn a_refusal_is_explained_by_its_error_message_or_its_text() {
+    fn a_refusal_is_explained_by_error_message_or_text() {
         let error = r#"{"jsonrpc":"2.0","error":{"code":-32600,"message":"no \"such\" path"}}"#;
         for (body, expected) in [
             (error, "no \"such\" path"),

@@ -263,7 +263,7 @@ async fn a_client_of_one_era_uses_no_other() {
 }
 
 #[tokio::test]
-async fn a_process_that_ends_on_the_probe_is_restarted_with_initialize() {
+async fn a_process_ending_on_the_probe_restarts_with_initialize() {
     let script = r#"
         read -r line
         case "$line" in *'"initialize"'*) ;; *) exit 1 ;; esac
@@ -279,7 +279,7 @@ async fn a_process_that_ends_on_the_probe_is_restarted_with_initialize() {
 }
 
 #[tokio::test]
-async fn an_http_error_without_a_modern_body_means_a_legacy_server() {
+async fn an_http_error_without_modern_body_means_legacy_server() {
     // V2-ERA-5, V2-ERA-6, A3-4.
     let plain = |status: u16| format!("HTTP/1.1 {status} X\r\nContent-Length: 0\r\n\r\n");
     let body = |status: u16, body: &str| {

@@ -203,7 +203,7 @@ async fn undeclared_input_requests_are_not_handled() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_can_be_dropped_while_it_waits_for_the_user() {
+async fn a_call_can_be_dropped_during_an_input_round() {
     let (inbox, options) = with_inbox();
     let (client, mut server) = connected(options).await;
     let call = client.call_tool("ask", ()).await.unwrap();

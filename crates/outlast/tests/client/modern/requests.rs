@@ -289,7 +289,7 @@ async fn progress_and_logs_of_a_call_arrive() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_tool_list_is_cached_as_long_as_the_server_allows() {
+async fn the_tool_list_is_cached_while_the_server_allows() {
     // V2-CACHE-2, V2-CACHE-4, V2-PAGE-1.
     let mut declared = capabilities();
     declared["tools"] = json!({ "listChanged": true });

@@ -47,7 +47,7 @@ async fn ends(server: &mut Server, call: &Execution) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_input_request_is_handled_once_and_its_response_sent_once() {
+async fn an_input_request_gets_one_handler_and_one_response() {
     // V2-UPD-1, V2-UPD-2, V2-UPD-3, V2-UPD-4, V2-UPD-7, V2-UPD-8, V2-UPD-10, V2-UPD-15, A2-18.
     let (inbox, options) = with_inbox();
     let (client, mut server) = connected(options).await;

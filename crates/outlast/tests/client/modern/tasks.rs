@@ -157,7 +157,7 @@ async fn a_server_on_a_pipe_can_delay_polls() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_task_that_ends_at_creation_is_polled_for_its_outcome() {
+async fn a_task_ending_at_creation_is_polled_for_its_outcome() {
     // V2-CREATE-3, V2-CREATE-4, A2-25.
     let (client, mut server) = connected(ClientOptions::default()).await;
     for status in ["completed", "failed"] {
@@ -346,7 +346,7 @@ async fn a_task_can_be_read_by_its_id() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_thousand_tasks_on_one_connection_end_and_keep_their_interval() {
+async fn a_thousand_tasks_on_one_connection_keep_their_interval() {
     // V2-GET-8, V2-STATE-4.
     let (client, mut server) = connected(ClientOptions::default()).await;
     // Keep the pipe open until all tasks are done.

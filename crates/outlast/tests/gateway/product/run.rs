@@ -57,7 +57,7 @@ fn fail_if_any_failed(results: &[ScenarioResult]) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_event_succeeds_for_every_pair_of_client_server_and_transport() {
+async fn every_event_succeeds_for_every_pair_of_settings() {
     // BR-CAN-3, BR-CAN-7, BR-CAN-8, BR-CAN-10, BR-TTL-3, BR-GEN-7,
     // BR-SEC-3.
     fail_if_any_failed(&run_events(&Cell::pairs()).await);
