@@ -1,7 +1,7 @@
 //! Gives the program its commit and the date of that commit, for `outlast --version`.
 //!
-//! A packager without a git checkout sets `OUTLAST_COMMIT` and `OUTLAST_COMMIT_DATE`. Without either,
-//! the version has no commit. Nothing here uses the network.
+//! A packager without a git checkout sets `OUTLAST_COMMIT` and `OUTLAST_COMMIT_DATE`. Without
+//! either, the version has no commit. Nothing here uses the network.
 
 use std::process::Command;
 

@@ -1,5 +1,6 @@
-// An MCP server on standard input and output that asks its client: forms, pages, sampling and roots, inline. Its tool
-// returns what the client answered. With the argument `empty` it has no tools, with `broken` it cannot list them.
+// An MCP server on standard input and output that asks its client: forms, pages, sampling and
+// roots, inline. Its tool returns what the client answered. With the argument `empty` it has no
+// tools, with `broken` it cannot list them.
 import { createInterface } from 'node:readline';
 
 const MARKUP = '<img src=x onerror="document.title=\'attacked\'"><script>document.title="attacked"</script>';

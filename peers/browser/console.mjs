@@ -1,4 +1,5 @@
-// The web console of `outlast serve` in Chromium, with real servers behind the gateway and two owners.
+// The web console of `outlast serve` in Chromium, with real servers behind the gateway and two
+// owners.
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -519,8 +520,8 @@ await checks.check('a_large_result_opens_by_parts_with_exact_numbers', async () 
   const response = await page.goto(`${gateway.origin}/tasks/${task}`, { waitUntil: 'load' });
   const bytes = (await response.body()).length;
   assert.ok(bytes < 200_000, `${bytes} bytes`);
-  // The time of the browser: from the first byte until the page is loaded. The program of the checks is not optimised,
-  // so its own time is only printed.
+  // The time of the browser: from the first byte until the page is loaded. The program of the
+  // checks is not optimised, so its own time is only printed.
   const times = await page.evaluate(() => {
     const [load] = performance.getEntriesByType('navigation');
     return { server: load.responseStart - load.requestStart, browser: load.loadEventEnd - load.responseStart };

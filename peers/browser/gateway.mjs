@@ -1,4 +1,5 @@
-// The gateway of the browser checks: real servers behind it, two owners, and their sign-in to the console.
+// The gateway of the browser checks: real servers behind it, two owners, and their sign-in to the
+// console.
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Process, freePort, run, temporaryFolder } from './harness.mjs';

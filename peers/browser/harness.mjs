@@ -31,8 +31,8 @@ export async function openBrowser() {
 export const allFaults = [];
 
 /**
- * Opens a browser session of one viewer. Every console error, page error and CSP report of its pages is kept in
- * `faults`.
+ * Opens a browser session of one viewer. Every console error, page error and CSP report of its
+ * pages is kept in `faults`.
  */
 export async function openSession(browser, options = {}) {
   const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, ...options });

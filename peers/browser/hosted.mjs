@@ -1,5 +1,6 @@
-// A server that creates sampling and elicitation tasks at its client, which is the console of `outlast inspect`, in
-// Chromium. The server records every message of the client and returns the record.
+// A server that creates sampling and elicitation tasks at its client, which is the console of
+// `outlast inspect`, in Chromium. The server records every message of the client and returns the
+// record.
 import assert from 'node:assert/strict';
 import { Checks, Process, allFaults, openBrowser, openSession, temporaryFolder } from './harness.mjs';
 

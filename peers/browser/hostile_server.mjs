@@ -1,5 +1,5 @@
-// An MCP server on standard input and output whose names, texts and schemas try to break a page, with results of
-// unusual size. It has no tasks of its own.
+// An MCP server on standard input and output whose names, texts and schemas try to break a page,
+// with results of unusual size. It has no tasks of its own.
 import { createInterface } from 'node:readline';
 
 const MARKUP = '<img src=x onerror="document.title=\'attacked\'"><script>document.title="attacked"</script>';

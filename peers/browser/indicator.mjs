@@ -1,4 +1,5 @@
-// The task indicator of the console in Chromium: each part of it, on a page with the styles of the console.
+// The task indicator of the console in Chromium: each part of it, on a page with the styles of the
+// console.
 import assert from 'node:assert/strict';
 import { Gateway, TOKENS } from './gateway.mjs';
 import { Checks, WAIT_MS, allFaults, openBrowser, openSession } from './harness.mjs';

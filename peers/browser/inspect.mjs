@@ -1,5 +1,5 @@
-// `outlast inspect` in Chromium: tasks at FastMCP and at an rmcp server, what a server asks inline, and servers that are
-// added by a person.
+// `outlast inspect` in Chromium: tasks at FastMCP and at an rmcp server, what a server asks inline,
+// and servers that are added by a person.
 import assert from 'node:assert/strict';
 import { createServer } from 'node:http';
 import { once } from 'node:events';
@@ -323,7 +323,8 @@ await checks.check('an_edited_form_is_unchanged_through_a_thousand_updates', asy
       isSame: element === window.sameInput && document.activeElement === element,
       text: element.value,
       caret: element.selectionStart,
-      // The part above grows by a line: the browser scrolls by as much, so that the field stays where it is.
+      // The part above grows by a line: the browser scrolls by as much, so that the field stays
+      // where it is.
       top: Math.round(element.getBoundingClientRect().top),
       isOpen: document.querySelector('section.connection[data-server="from-file"] details[data-key="capabilities"]').open,
     };

@@ -1,4 +1,5 @@
-// The pages Tools, Requests, Connections and Traffic of the console in Chromium, with real servers behind the gateway.
+// The pages Tools, Requests, Connections and Traffic of the console in Chromium, with real servers
+// behind the gateway.
 import assert from 'node:assert/strict';
 import { Gateway, TOKENS } from './gateway.mjs';
 import { Checks, allFaults, openBrowser, openSession, until } from './harness.mjs';

@@ -1,5 +1,6 @@
 // Claude Code as a host of the gateway: node host.mjs OUTLAST HOME SERVER ARGS...
-// It runs without the network: the model is a server on this machine that calls one tool of each MCP server.
+// It runs without the network: the model is a server on this machine that calls one tool of each
+// MCP server.
 import assert from 'node:assert/strict';
 import { execFile, spawn } from 'node:child_process';
 import { mkdirSync } from 'node:fs';

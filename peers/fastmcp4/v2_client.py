@@ -112,7 +112,8 @@ async def a_question_for_a_model_is_beyond_it():
     async with client(elicitation_handler=confirm) as peer:
         result = await peer.call_tool("confirm_and_sample", {"topic": "tides"}, raise_on_error=False)
         assert result.is_error and "sampling" in result.content[0].text, result
-    # With a model it gets the request, and FastMCP gives up: the task stays, and its owner can still cancel it.
+    # With a model it gets the request, and FastMCP gives up: the task stays, and its owner can
+    # still cancel it.
     async with client(elicitation_handler=confirm, sampling_handler=sample) as peer:
         task = await call_tool_task(peer, "confirm_and_sample", {"topic": "tides"})
         try:

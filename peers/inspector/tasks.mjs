@@ -1,6 +1,8 @@
-// The MCP Inspector's own command line, `mcpdo`, as a client of the tasks_server sample: node tasks.mjs URL
+// The MCP Inspector's own command line, `mcpdo`, as a client of the tasks_server sample: node
+// tasks.mjs URL
 //
-// The Inspector keeps a connection in a daemon. It gets its own folder and home directory and is stopped at the end.
+// The Inspector keeps a connection in a daemon. It gets its own folder and home directory and is
+// stopped at the end.
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';

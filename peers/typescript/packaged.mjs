@@ -1,6 +1,7 @@
-// The TypeScript SDK as a host of an installed package: node packaged.mjs OUTLAST LAUNCHER SERVER ARGS...
-// LAUNCHER is the command of a host's file as JSON, such as ["npx", "--offline", "outlast"].
-// It writes mcp.json as a host has it, connects by its lines, kills each gateway, and continues.
+// The TypeScript SDK as a host of an installed package: node packaged.mjs OUTLAST LAUNCHER SERVER
+// ARGS... LAUNCHER is the command of a host's file as JSON, such as
+// ["npx", "--offline", "outlast"]. It writes mcp.json as a host has it, connects by its lines,
+// kills each gateway, and continues.
 import assert from 'node:assert/strict';
 import { execFileSync, spawn } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';

@@ -1,4 +1,5 @@
-// A V1 server on the TypeScript SDK for our client to drive: `stdio`, or `http`, which prints its URL.
+// A V1 server on the TypeScript SDK for our client to drive: `stdio`, or `http`, which prints its
+// URL.
 import { createServer } from 'node:http';
 import { randomUUID } from 'node:crypto';
 import { McpServer } from '@modelcontextprotocol/sdk/server/mcp.js';

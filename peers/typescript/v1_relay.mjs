@@ -1,4 +1,5 @@
-// The TypeScript SDK as a host of `outlast stdio`, whose gateway is killed: node v1_relay.mjs OUTLAST HOME SERVER ARGS...
+// The TypeScript SDK as a host of `outlast stdio`, whose gateway is killed: node v1_relay.mjs
+// OUTLAST HOME SERVER ARGS...
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';

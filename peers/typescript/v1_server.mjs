@@ -1,4 +1,5 @@
-// A V1 server on the TypeScript SDK, for the benchmarks: prints its address and serves until its input ends.
+// A V1 server on the TypeScript SDK, for the benchmarks: prints its address and serves until its
+// input ends.
 import { createServer } from 'node:http';
 import { randomUUID } from 'node:crypto';
 import { McpServer } from '@modelcontextprotocol/sdk/server/mcp.js';

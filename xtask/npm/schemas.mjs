@@ -32,8 +32,8 @@ function endOfLiteral(text, at) {
   throw new Error('a literal without an end');
 }
 
-// The client contains validators. JSON Schema cannot express all their checks, so their wrappers are replaced
-// by the plain shapes.
+// The client contains validators. JSON Schema cannot express all their checks, so their wrappers
+// are replaced by the plain shapes.
 async function extension() {
   let text = readFileSync(join(extTasks, 'dist/core/v2/schemas.js'), 'utf8');
   const swap = (from, to) => {

@@ -45,8 +45,8 @@ pub(crate) fn run(command: &mut Command) -> Result<(), String> {
     }
 }
 
-/// Runs `command`, prints its stdout, and passes each line of it to `read`. If it prints nothing for
-/// [`MAX_SILENCE`], it is killed: a test that waits without an end fails.
+/// Runs `command`, prints its stdout, and passes each line of it to `read`. If it prints nothing
+/// for [`MAX_SILENCE`], it is killed: a test that waits without an end fails.
 pub(crate) fn run_reading(
     command: &mut Command,
     read: &mut dyn FnMut(&str),

@@ -1,6 +1,6 @@
 //! `cargo xtask soak`: long runs. `--minutes` runs load with kills, `images` simulates power loss,
-//! `gateway` runs every event in every cell and kills the gateway in every state of every cell, `nodes` lets nodes
-//! and their database fail, and `simulation` does it with simulated time.
+//! `gateway` runs every event in every cell and kills the gateway in every state of every cell,
+//! `nodes` lets nodes and their database fail, and `simulation` does it with simulated time.
 
 use std::process::Command;
 
@@ -72,8 +72,8 @@ fn engine(minutes: u64) -> Result<(), String> {
     )
 }
 
-/// The test that `cargo test` runs for one minute: three nodes on PostgreSQL that fail, for this number
-/// of minutes.
+/// The test that `cargo test` runs for one minute: three nodes on PostgreSQL that fail, for this
+/// number of minutes.
 fn nodes(minutes: u64) -> Result<(), String> {
     let test = [
         "test",
@@ -90,8 +90,8 @@ fn nodes(minutes: u64) -> Result<(), String> {
     run_command(command.env("OUTLAST_NODES_SECONDS", (60 * minutes).to_string()))
 }
 
-/// The test that `cargo test` runs with 500 seeds: three nodes on simulated time. The first seed is the
-/// time, so that every run tries other ones.
+/// The test that `cargo test` runs with 500 seeds: three nodes on simulated time. The first seed is
+/// the time, so that every run tries other ones.
 fn simulation() -> Result<(), String> {
     let test = [
         "test",

@@ -1,5 +1,5 @@
-//! Facts that documents must state: every limit is in `docs/limits.md`, and every requirement that a
-//! source file quotes is explained in a document.
+//! Facts that documents must state: every limit is in `docs/limits.md`, and every requirement that
+//! a source file quotes is explained in a document.
 
 #![expect(clippy::unwrap_used, reason = "a test fails if a file is missing")]
 

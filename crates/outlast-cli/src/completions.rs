@@ -2,8 +2,8 @@
 //! task ids.
 //!
 //! The script of a shell starts `outlast` with the variable `COMPLETE` for each completion. A
-//! completion reads the configuration file of this folder and the default store. It starts no server
-//! and opens no connection, so the tools are those of stored tasks. Errors complete nothing.
+//! completion reads the configuration file of this folder and the default store. It starts no
+//! server and opens no connection, so the tools are those of stored tasks. Errors complete nothing.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;

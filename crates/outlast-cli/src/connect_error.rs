@@ -144,8 +144,8 @@ const INVALID_URL: &str = "the URL is not valid";
 /// How the cause of a failure begins if the host has no address.
 const UNKNOWN_HOST: &str = "the host name cannot be resolved";
 
-/// Returns the cause of a connection error, without the command or the origin, which the text before
-/// it names.
+/// Returns the cause of a connection error, without the command or the origin, which the text
+/// before it names.
 fn essence(cause: &str) -> &str {
     if let Some((_, why)) = cause.split_once(" did not start: ") {
         return why;

@@ -83,8 +83,8 @@ impl Console {
     }
 
     /// A path that signs in the browser that opens it first, without typing a token. It is valid
-    /// once. With [`ConsoleBuilder::authenticate`] it needs [`ConsoleBuilder::sign_in_secret`]; else
-    /// the path leads to the page that asks for a token.
+    /// once. With [`ConsoleBuilder::authenticate`] it needs [`ConsoleBuilder::sign_in_secret`];
+    /// else the path leads to the page that asks for a token.
     pub fn sign_in_path(&self) -> String {
         let base = self.0.base();
         match self.0.access().one_time_code() {
@@ -149,8 +149,8 @@ where
 
 impl ConsoleBuilder {
     /// Admits the callers that `authenticate` identifies by a bearer token. An identity with the
-    /// scope [`Scopes::OPERATE`] sees the tasks of every owner, any other its own. Without this, the
-    /// console has a token of its own, and [`Console::sign_in_path`] contains a code for it.
+    /// scope [`Scopes::OPERATE`] sees the tasks of every owner, any other its own. Without this,
+    /// the console has a token of its own, and [`Console::sign_in_path`] contains a code for it.
     pub fn authenticate(mut self, authenticate: Arc<dyn Authenticate>) -> Self {
         self.authenticate = Some(authenticate);
         self

@@ -1,5 +1,5 @@
-//! Status messages for people. Servers put whole errors into them, as JSON; a page shows the message
-//! inside. The API returns the text as it is.
+//! Status messages for people. Servers put whole errors into them, as JSON; a page shows the
+//! message inside. The API returns the text as it is.
 
 use serde_json::Value;
 

@@ -1,7 +1,8 @@
 //! A macro that writes the `with_…` methods of option types.
 
-/// Writes a `with_…` method for each option. `set` takes the value, `text` anything that becomes the
-/// text, `maybe` a value or an `Option`, and `some` and `some_text` the value inside an `Option`.
+/// Writes a `with_…` method for each option. `set` takes the value, `text` anything that becomes
+/// the text, `maybe` a value or an `Option`, and `some` and `some_text` the value inside an
+/// `Option`.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! option_setters {

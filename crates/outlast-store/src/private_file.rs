@@ -2,8 +2,8 @@
 //! followed.
 //!
 //! A store may be in a folder where other users can create files. A link that another user puts
-//! there under the name of a side file must not decide which file is written, truncated or read, and
-//! a named pipe must not block the process that opens it.
+//! there under the name of a side file must not decide which file is written, truncated or read,
+//! and a named pipe must not block the process that opens it.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read};
@@ -92,8 +92,8 @@ fn not_a_file(path: &Path) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidInput, why)
 }
 
-/// Opening a named pipe waits for its other end without `NONBLOCK`, which has no effect on a regular
-/// file.
+/// Opening a named pipe waits for its other end without `NONBLOCK`, which has no effect on a
+/// regular file.
 #[cfg(unix)]
 const NO_FOLLOW_NO_WAIT: i32 = {
     use rustix::fs::OFlags;

@@ -10,7 +10,8 @@ use tokio::time::Instant;
 
 /// A clock whose time is what it was set to, plus the time of tokio since then.
 ///
-/// Clones are the same clock. Like the clock of a machine, it can be set without an effect on timers.
+/// Clones are the same clock. Like the clock of a machine, it can be set without an effect on
+/// timers.
 #[derive(Clone, Debug)]
 pub struct SimClock(Arc<Mutex<Setting>>);
 

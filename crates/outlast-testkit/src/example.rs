@@ -2,7 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-/// The program of the example `name`. `cargo test` builds the examples, unless it runs only one test.
+/// The program of the example `name`. `cargo test` builds the examples, unless it runs only one
+/// test.
 pub fn example(name: &str) -> PathBuf {
     let test = std::env::current_exe().expect("a test knows where it is");
     // PROFILE/deps/TEST

@@ -133,7 +133,8 @@ impl Faults {
         self.plan().dropped_events = count;
     }
 
-    /// Lets the store report this health from now on, and refuse what a store in that state refuses.
+    /// Lets the store report this health from now on, and refuse what a store in that state
+    /// refuses.
     pub fn report(&self, health: Health) {
         let mut plan = self.plan();
         match &plan.health {

@@ -13,7 +13,8 @@ pub struct OutputLines {
 }
 
 impl OutputLines {
-    /// Reads `output` to its end in a thread of its own, so that a full pipe never stops the process.
+    /// Reads `output` to its end in a thread of its own, so that a full pipe never stops the
+    /// process.
     pub fn read(output: impl Read + Send + 'static) -> Self {
         let (send, lines) = mpsc::channel();
         thread::spawn(move || {

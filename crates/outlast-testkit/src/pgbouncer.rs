@@ -1,5 +1,5 @@
-//! A real PgBouncer in transaction mode, in front of a [`PostgresServer`]: statements of one client run on
-//! any of its connections.
+//! A real PgBouncer in transaction mode, in front of a [`PostgresServer`]: statements of one client
+//! run on any of its connections.
 
 use std::io;
 use std::net::TcpStream;

@@ -2,8 +2,8 @@
 //!
 //! The programs are searched in the folder that `OUTLAST_POSTGRES_BIN` names, on `PATH`, and where
 //! Debian installs them. Without them the test fails. The database ends with the process that
-//! started it, also if that process is killed. PostgreSQL refuses to run as root; then it runs as the
-//! user `postgres` or `daemon`.
+//! started it, also if that process is killed. PostgreSQL refuses to run as root; then it runs as
+//! the user `postgres` or `daemon`.
 
 use std::fs;
 use std::io;
@@ -286,8 +286,8 @@ pub(crate) fn unprivileged_user() -> Option<User> {
     ))
 }
 
-/// A free port outside the range from which the system takes ports of outgoing connections: while the
-/// server is down, no connection may take its port.
+/// A free port outside the range from which the system takes ports of outgoing connections: while
+/// the server is down, no connection may take its port.
 pub(crate) fn free_port() -> u16 {
     let is_free = |port: &u16| TcpListener::bind(("127.0.0.1", *port)).is_ok();
     let ports = std::iter::repeat_with(|| {

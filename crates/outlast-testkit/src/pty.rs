@@ -48,8 +48,8 @@ impl Pty {
         Self { ours, theirs }
     }
 
-    /// Runs `command` to its end with output and errors on the terminal; returns what the terminal received. `typed` comes from
-    /// a pipe.
+    /// Runs `command` to its end with output and errors on the terminal; returns what the terminal
+    /// received. `typed` comes from a pipe.
     pub fn run(self, command: Command, typed: &str) -> String {
         let (mut child, ours) = self.spawn(command, Stdio::piped());
         let mut stdin = child.stdin.take().expect("a pipe");

@@ -1,4 +1,5 @@
-//! Durability by dying: at least 200 kills, each followed by a check of everything that was acknowledged.
+//! Durability by dying: at least 200 kills, each followed by a check of everything that was
+//! acknowledged.
 //!
 //! `DEATH_SEED=n` replays the load and the moments of a run, as far as the scheduler allows.
 
@@ -89,7 +90,8 @@ fn promises_hold_on_a_disk_that_fails_and_recovers() {
     });
 }
 
-/// Lets `count` children live and die, `on_one` of them on each store. Checks at least `min_facts` acknowledged facts.
+/// Lets `count` children live and die, `on_one` of them on each store. Checks at least `min_facts`
+/// acknowledged facts.
 fn lives(
     name: &str,
     count: u64,

@@ -1,5 +1,6 @@
 //! Every point at which a write can fail, for every kind of write, on both stores: nothing
-//! acknowledged is lost (P1), no task stays `working` without a runner (P4), and each waiter gets its outcome (P6).
+//! acknowledged is lost (P1), no task stays `working` without a runner (P4), and each waiter gets
+//! its outcome (P6).
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -102,7 +103,8 @@ async fn finish_survives(point: Point) {
     harness.holds_after_a_restart(&[id]).await;
 }
 
-/// A cancellation that is acknowledged holds; one with an unknown outcome takes effect or can be repeated.
+/// A cancellation that is acknowledged holds; one with an unknown outcome takes effect or can be
+/// repeated.
 async fn cancel_survives(point: Point) {
     let harness = Harness::new(point).await;
     let id = harness.create("gated").await;

@@ -1,7 +1,7 @@
 //! A tool as a durable task, in one file: `cargo run --example durable_tool -- [FILE]`.
 //!
-//! Run it, kill it in the middle, and run it again with the same file: the tool is read-only, so the
-//! task of the first run is run again and ends.
+//! Run it, kill it in the middle, and run it again with the same file: the tool is read-only, so
+//! the task of the first run is run again and ends.
 
 use std::time::Duration;
 

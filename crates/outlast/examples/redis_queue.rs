@@ -8,10 +8,10 @@
 //! ```
 //!
 //! The server and the worker can be killed and started again at any time. A worker takes a job by
-//! moving it to the list `active`, and removes it when the server has stored the report or refuses it
-//! for good. A worker that starts puts the jobs of `active` back into the queue, because a killed
-//! worker left them there. If another worker still has one of them, it runs twice, which is harmless:
-//! the server stores the first end and refuses the second.
+//! moving it to the list `active`, and removes it when the server has stored the report or refuses
+//! it for good. A worker that starts puts the jobs of `active` back into the queue, because a
+//! killed worker left them there. If another worker still has one of them, it runs twice, which is
+//! harmless: the server stores the first end and refuses the second.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;

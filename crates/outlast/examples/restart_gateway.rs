@@ -3,10 +3,11 @@
 //! `peers`.
 //!
 //! `cargo run --example restart_gateway -- PARTS OUTLAST URL`, where PARTS are `many` (twenty calls
-//! of the tool `long`), `commands` (two commands of OUTLAST that wait for tasks in one session at the
-//! server, without a gateway), `ask` (one call of the tool `ask`, or of `simulate-research-query` if the
-//! server has that) and `cut` (the same call, whose streams to the server break while its input
-//! request is open), OUTLAST is the program and URL the server behind the gateway.
+//! of the tool `long`), `commands` (two commands of OUTLAST that wait for tasks in one session at
+//! the server, without a gateway), `ask` (one call of the tool `ask`, or of
+//! `simulate-research-query` if the server has that) and `cut` (the same call, whose streams to the
+//! server break while its input request is open), OUTLAST is the program and URL the server behind
+//! the gateway.
 
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
@@ -76,8 +77,8 @@ async fn many(outlast: &str, url: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Creates the tasks, kills the gateway, restarts it when they have ended, and returns the time from
-/// the moment when it is ready until all results are fetched.
+/// Creates the tasks, kills the gateway, restarts it when they have ended, and returns the time
+/// from the moment when it is ready until all results are fetched.
 async fn time_until_results(outlast: &str, url: &str) -> Result<Duration, Failure> {
     let mut gateway = Gateway::start(outlast, url).await?;
     let (client, _) = gateway.client().await?;

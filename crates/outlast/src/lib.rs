@@ -40,8 +40,8 @@
 //! After a crash, a tool runs again only if a hint says that this is safe: read-only or idempotent.
 //! Otherwise its task ends with an error that says that the outcome is unknown.
 //!
-//! [`RunningServer::http_service`] is a tower service for your own axum router, `Server::rmcp` takes
-//! an rmcp server unchanged (feature `rmcp`), [`detached`] gives work to a queue, and
+//! [`RunningServer::http_service`] is a tower service for your own axum router, `Server::rmcp`
+//! takes an rmcp server unchanged (feature `rmcp`), [`detached`] gives work to a queue, and
 //! [`gateway`] puts tasks in front of servers that you do not change.
 //!
 //! # A client
@@ -72,8 +72,8 @@
 //! | `postgres` | `postgres://…` as a store that several nodes share |
 //! | `rmcp` | `Server::rmcp`: rmcp servers with tasks |
 //!
-//! `sqlite`, `tls` and `postgres` need a C compiler (SQLite and the cryptography of ring); the other
-//! features do not.
+//! `sqlite`, `tls` and `postgres` need a C compiler (SQLite and the cryptography of ring); the
+//! other features do not.
 //!
 //! # Where tasks are kept
 //!

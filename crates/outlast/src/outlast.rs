@@ -115,8 +115,8 @@ impl OutlastBuilder {
     }
 
     /// Makes recovered tasks of a gateway wait up to `limit` until their upstream is added
-    /// ([`UpstreamEndpoints::add`](crate::gateway::UpstreamEndpoints::add)). Without it, their outcome
-    /// is unknown.
+    /// ([`UpstreamEndpoints::add`](crate::gateway::UpstreamEndpoints::add)). Without it, their
+    /// outcome is unknown.
     #[cfg(feature = "gateway")]
     pub fn late_upstreams(mut self, limit: Duration) -> Self {
         self.late_upstreams = Some(limit);

@@ -109,8 +109,8 @@ impl<B: Backend + Runner> ServerBuilder<B> {
         self
     }
 
-    /// Sets whether the server has tasks. By default it has them if some tool can run as a task. With
-    /// `false` it declares no tasks, and every call is an ordinary one.
+    /// Sets whether the server has tasks. By default it has them if some tool can run as a task.
+    /// With `false` it declares no tasks, and every call is an ordinary one.
     pub fn tasks(mut self, tasks: bool) -> Self {
         self.tasks = Some(tasks);
         self
@@ -124,7 +124,8 @@ impl<B: Backend + Runner> ServerBuilder<B> {
         self
     }
 
-    /// Serves the other paths of the listener by a service that needs the engine, such as a console.
+    /// Serves the other paths of the listener by a service that needs the engine, such as a
+    /// console.
     #[cfg(feature = "http")]
     pub fn fallback(mut self, make: impl FnOnce(&Engine) -> Fallback + Send + 'static) -> Self {
         self.fallback = Some(Box::new(make));

@@ -11,8 +11,8 @@ use crate::store::Store;
 /// no tool. Servers on the store receive each report like one of another server. They send webhooks
 /// only for changes that they make themselves.
 ///
-/// An error [`CompletionError::Unavailable`] leaves open whether the report was stored: send it again.
-/// If it ended the task, the repetition fails with [`CompletionError::Ended`].
+/// An error [`CompletionError::Unavailable`] leaves open whether the report was stored: send it
+/// again. If it ended the task, the repetition fails with [`CompletionError::Ended`].
 ///
 /// ```no_run
 /// use outlast::detached::CompletionHandle;

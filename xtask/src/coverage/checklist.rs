@@ -41,8 +41,8 @@ impl Checklist {
         }
     }
 
-    /// Returns the differences to the document: missing and unknown ids, rows with another text, and
-    /// headings with another count.
+    /// Returns the differences to the document: missing and unknown ids, rows with another text,
+    /// and headings with another count.
     pub(super) fn compare(&self, document: &Document) -> Vec<String> {
         let rows: BTreeSet<_> = document.rows.iter().map(|row| row.id.clone()).collect();
         let ids: BTreeSet<_> = self.texts.keys().cloned().collect();

@@ -116,8 +116,8 @@ impl Home {
     }
 }
 
-/// Runs the host script in `folder`. `program` is the installed program, `launcher` the command that
-/// a configuration file has for it.
+/// Runs the host script in `folder`. `program` is the installed program, `launcher` the command
+/// that a configuration file has for it.
 fn use_like_a_host(
     home: &Home,
     program: &Path,

@@ -16,8 +16,8 @@ pub(super) fn write(folder: &Path) -> Result<(), String> {
     write_entry(folder, &url)
 }
 
-/// Writes `server.json` for the repository, by default for an example, and checks it by the rules of
-/// the registry.
+/// Writes `server.json` for the repository, by default for an example, and checks it by the rules
+/// of the registry.
 pub(super) fn check(folder: &Path) -> Result<(), String> {
     let url = std::env::var(REPOSITORY).unwrap_or_else(|_| EXAMPLE_REPOSITORY.to_owned());
     write_entry(folder, &url)?;

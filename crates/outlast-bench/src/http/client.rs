@@ -35,8 +35,8 @@ impl Connection {
         })
     }
 
-    /// Replaces the TCP connection. A server may have closed the old one while it was idle: Node and
-    /// uvicorn do so after 5 s.
+    /// Replaces the TCP connection. A server may have closed the old one while it was idle: Node
+    /// and uvicorn do so after 5 s.
     pub(crate) async fn reopen(&mut self) -> BenchResult<()> {
         self.stream = connect(self.address).await?;
         Ok(())

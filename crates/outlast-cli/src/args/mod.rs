@@ -87,7 +87,8 @@ pub(crate) enum Command {
     /// Check a server: its version, capabilities and tools in each era of the protocol, and its
     /// problems.
     Doctor(Doctor),
-    /// Open a console in the browser as a client of any MCP server: its tools, requests and messages.
+    /// Open a console in the browser as a client of any MCP server: its tools, requests and
+    /// messages.
     Inspect(Inspect),
     /// Print a script that completes commands, servers, tools and task ids in your shell.
     Completions(Completions),

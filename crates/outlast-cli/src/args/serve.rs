@@ -41,7 +41,8 @@ pub(crate) struct Serve {
     /// several times.
     #[arg(long, value_name = "ORIGIN")]
     pub(crate) allow_origin: Vec<String>,
-    /// The store: `sqlite:PATH`, `postgres://USER@HOST/DATABASE` or `memory:` [default: a file in your data directory].
+    /// The store: `sqlite:PATH`, `postgres://USER@HOST/DATABASE` or `memory:`
+    /// [default: a file in your data directory].
     #[arg(long, value_name = "URL")]
     pub(crate) store: Option<StoreUrl>,
     /// The host and port under which the other nodes of a PostgreSQL store reach this one [default:

@@ -24,7 +24,8 @@ pub(crate) struct TokenAdd {
     /// The name of its owner: tasks of this token belong to that name.
     #[arg(value_name = "NAME")]
     pub(crate) name: String,
-    /// What the token may do: some of read, call, cancel, answer, operate [default: all but operate].
+    /// What the token may do: some of read, call, cancel, answer, operate
+    /// [default: all but operate].
     #[arg(long, value_name = "SCOPES", conflicts_with_all = ["read_only", "operator"])]
     pub(crate) scopes: Option<String>,
     /// The token only reads: lists, tasks and results.

@@ -96,8 +96,8 @@ impl Conversation {
                 };
                 self.open.insert(self.next_number, open);
                 self.next_number += 1;
-                // It stays in `open` until its response. `remaining_messages` sends it from there, not from
-                // `unsent`.
+                // It stays in `open` until its response. `remaining_messages` sends it from there,
+                // not from `unsent`.
                 return;
             }
             Some(Message::Notification(notification)) => match &*notification.method {

@@ -92,8 +92,8 @@ impl Sandbox {
         self.shown(&text)
     }
 
-    /// Runs a server until it prints a failure with its next step. Returns the command and these two
-    /// lines.
+    /// Runs a server until it prints a failure with its next step. Returns the command and these
+    /// two lines.
     pub(crate) fn first_failure(&self, args: &[&str]) -> String {
         let mut command = self.command(args);
         let mut server = command

@@ -20,8 +20,8 @@ pub(crate) async fn response_headers(request: Request, next: Next) -> Response {
     response
 }
 
-/// `same-origin` and not `no-referrer`: with `no-referrer`, browsers send `Origin: null` with forms.
-/// Pages contain data of tasks, so that no cache stores them.
+/// `same-origin` and not `no-referrer`: with `no-referrer`, browsers send `Origin: null` with
+/// forms. Pages contain data of tasks, so that no cache stores them.
 const HEADERS: [(HeaderName, &str); 6] = [
     (CONTENT_SECURITY_POLICY, POLICY),
     (X_CONTENT_TYPE_OPTIONS, "nosniff"),

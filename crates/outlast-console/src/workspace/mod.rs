@@ -1,8 +1,8 @@
 //! The workspace of a person: connections to servers, calls, and input requests of the servers.
 //!
 //! A connection has a server and a source, for example the file in which it is configured. Calls
-//! survive a lost connection: their tasks are followed again when it is open. Everything is bounded:
-//! connections, open calls, calls and messages that are kept.
+//! survive a lost connection: their tasks are followed again when it is open. Everything is
+//! bounded: connections, open calls, calls and messages that are kept.
 //!
 //! | where | what |
 //! |---|---|

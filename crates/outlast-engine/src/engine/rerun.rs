@@ -9,9 +9,9 @@ use crate::store::Committed;
 use crate::task::Task;
 
 impl Engine {
-    /// Creates a task of the same owner that runs the request of an ended task again. Returns `None`
-    /// if the task has not ended. The new task has no request key and no progress token, because
-    /// both belong to the first request.
+    /// Creates a task of the same owner that runs the request of an ended task again. Returns
+    /// `None` if the task has not ended. The new task has no request key and no progress token,
+    /// because both belong to the first request.
     ///
     /// The tool may have an effect twice: callers ask first, unless the request's
     /// [`RetryClass`](crate::RetryClass) allows a repetition.

@@ -1,7 +1,7 @@
 //! Changes of tasks through a store alone, for a process that has no engine on it.
 //!
-//! Nothing joins the store, and nothing runs here. The engines that joined receive each change as an
-//! event of another node. Only they write the records of a status, such as webhooks.
+//! Nothing joins the store, and nothing runs here. The engines that joined receive each change as
+//! an event of another node. Only they write the records of a status, such as webhooks.
 
 use std::sync::Arc;
 

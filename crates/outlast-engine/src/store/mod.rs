@@ -130,16 +130,16 @@ pub trait Store: Send + Sync + 'static {
     /// Removes `node`. Its open tasks can be claimed.
     async fn leave(&self, node: NodeId) -> Result<(), StoreError>;
 
-    /// Publishes the address of a joined node, for [`nodes`](Self::nodes). It replaces the one before,
-    /// and is kept when the node joins again.
+    /// Publishes the address of a joined node, for [`nodes`](Self::nodes). It replaces the one
+    /// before, and is kept when the node joins again.
     async fn publish_address(&self, node: NodeId, address: &str) -> Result<(), StoreError>;
 
     /// The nodes that are joined, and those that were lost in the last hour, in the order of their
     /// ids.
     async fn nodes(&self) -> Result<Vec<NodeStatus>, StoreError>;
 
-    /// Sends progress of a task to the other joined nodes. It is not stored, and some may be lost: of
-    /// several values of one task that wait, only the newest is sent.
+    /// Sends progress of a task to the other joined nodes. It is not stored, and some may be lost:
+    /// of several values of one task that wait, only the newest is sent.
     fn publish_progress(&self, node: NodeId, id: TaskId, progress: &Progress);
 
     /// Whether the store can be written now, and changes of that.

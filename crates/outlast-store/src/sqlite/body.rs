@@ -52,8 +52,8 @@ pub(super) fn body(
 pub(super) struct MissedRow(u32);
 
 impl MissedRow {
-    /// Returns if the lookup is to be repeated. Between a commit and its publication a row can be missed briefly.
-    /// While the store is down, only its recovery shows where the row is.
+    /// Returns if the lookup is to be repeated. Between a commit and its publication a row can be
+    /// missed briefly. While the store is down, only its recovery shows where the row is.
     pub(super) async fn retry(
         &mut self,
         id: TaskId,

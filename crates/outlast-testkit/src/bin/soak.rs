@@ -1,7 +1,7 @@
 //! A long run of the death tests on one store: `soak DEATH_CHILD MINUTES [SEED]`.
 //!
-//! It kills the child every few seconds and then checks every acknowledgement. It prints a table, and
-//! fails if a promise is broken or if a file or a process keeps growing.
+//! It kills the child every few seconds and then checks every acknowledgement. It prints a table,
+//! and fails if a promise is broken or if a file or a process keeps growing.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;

@@ -219,7 +219,8 @@ impl Journal {
                 .flatten()
                 .and_then(|found| <[u8; 8]>::try_from(&*found.bytes).ok());
             let found = found.map(u64::from_be_bytes);
-            // Written again and not acknowledged: newer is fine within one life, the low bits name it.
+            // Written again and not acknowledged: newer is fine within one life, the low bits name
+            // it.
             let fine = found.is_some_and(|found| found >= *value || found as u32 != *value as u32);
             if !fine {
                 return broken("P1", format!("record {name} is {found:?}, not {value}"));

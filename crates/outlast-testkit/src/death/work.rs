@@ -21,9 +21,9 @@ use super::tools::{ChildTools, NAMES};
 use super::{Ack, SeededRandom};
 use crate::{BeforeNotify, FaultyStore};
 
-/// Works on the file at `path` with the load of `seed`, until it is killed. Most tasks live for `ttl`
-/// milliseconds, or for the policy's default. `before_notify` runs after every write that the store
-/// has confirmed, before its caller gets the response.
+/// Works on the file at `path` with the load of `seed`, until it is killed. Most tasks live for
+/// `ttl` milliseconds, or for the policy's default. `before_notify` runs after every write that the
+/// store has confirmed, before its caller gets the response.
 pub async fn work(
     path: &Path,
     seed: u64,

@@ -1,4 +1,5 @@
-//! A client of each kind, which calls a tool in its own way and drives the call to its end, over a pipe or HTTP.
+//! A client of each kind, which calls a tool in its own way and drives the call to its end, over a
+//! pipe or HTTP.
 
 use std::collections::VecDeque;
 
@@ -196,7 +197,8 @@ impl Caller {
         }
     }
 
-    /// Waits for a task with the helper tool, as a client without tasks does, and answers its input requests.
+    /// Waits for a task with the helper tool, as a client without tasks does, and answers its input
+    /// requests.
     pub async fn wait(&mut self, task: &Value) -> Ending {
         let params = json!({ "name": "task_wait", "arguments": task });
         loop {
@@ -335,7 +337,8 @@ impl Caller {
             .await;
     }
 
-    /// Stops a call that was begun: by the task that its first answer names, or by the id of its request.
+    /// Stops a call that was begun: by the task that its first answer names, or by the id of its
+    /// request.
     pub async fn cancel(&mut self, id: i64) {
         let params = match self.kind {
             Kind::PlainModern if self.wire.close(id) => return,

@@ -99,7 +99,8 @@ impl Answer {
         within("an event", self.event_without_limit()).await
     }
 
-    /// The same for a task that reads a stream on which nothing may come: who waits for its messages has the limit.
+    /// The same for a task that reads a stream on which nothing may come: who waits for its
+    /// messages has the limit.
     pub(super) async fn event_without_limit(&mut self) -> Option<Event> {
         loop {
             let (mut id, mut data) = (None, None);

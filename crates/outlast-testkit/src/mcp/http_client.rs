@@ -11,8 +11,8 @@ use super::http_request::{
 use crate::limit::POLL_INTERVAL;
 use crate::within;
 
-/// A client, with or without a session. A modern one repeats the method and the name of a message in
-/// headers (V2-HDR-1).
+/// A client, with or without a session. A modern one repeats the method and the name of a message
+/// in headers (V2-HDR-1).
 #[derive(Clone)]
 pub struct HttpClient {
     /// Where the server listens.
@@ -185,7 +185,8 @@ impl HttpClient {
         self.post_with(message, &[]).await
     }
 
-    /// Sends a message with these headers instead of the usual ones; one without a value is omitted.
+    /// Sends a message with these headers instead of the usual ones; one without a value is
+    /// omitted.
     pub async fn post_with(&self, message: &Value, other: &[(&str, &str)]) -> Answer {
         let mirrored = if self.version == MODERN {
             modern_headers(message)
@@ -202,7 +203,8 @@ impl HttpClient {
         self.send("POST", &[], body).await
     }
 
-    /// Sends a request with these headers instead of the usual ones; one without a value is omitted.
+    /// Sends a request with these headers instead of the usual ones; one without a value is
+    /// omitted.
     pub async fn send(&self, method: &str, other: &[(&str, &str)], body: &[u8]) -> Answer {
         self.send_with(method, &[], other, body).await
     }

@@ -1,5 +1,5 @@
-//! HTTP for tests without a runtime: requests on one connection, one after the other. Every wait has
-//! a limit.
+//! HTTP for tests without a runtime: requests on one connection, one after the other. Every wait
+//! has a limit.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;

@@ -159,7 +159,8 @@ impl Line {
         assert!(line.is_err(), "{line:?}");
     }
 
-    /// Sends nothing more, and returns what arrives until the other end closes, with what was kept before.
+    /// Sends nothing more, and returns what arrives until the other end closes, with what was kept
+    /// before.
     pub async fn close(&mut self) -> Vec<Value> {
         if let Some(mut write) = self.write.take() {
             // The other end may be gone already.

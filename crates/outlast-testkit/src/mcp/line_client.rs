@@ -1,4 +1,5 @@
-//! A client on a pipe. A test may have every message checked, with the method of the request that it responds to.
+//! A client on a pipe. A test may have every message checked, with the method of the request that
+//! it responds to.
 
 use std::collections::HashMap;
 use std::ops::{Deref, DerefMut};

@@ -11,7 +11,8 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::within;
 
-/// An HTTP server at an address of this machine. The test reads every request and writes every response.
+/// An HTTP server at an address of this machine. The test reads every request and writes every
+/// response.
 pub struct ScriptedHttpServer {
     /// The endpoint, such as `http://127.0.0.1:1234/mcp`.
     pub url: String,
@@ -87,8 +88,9 @@ impl ScriptedHttpServer {
         arrived.expect("the listener never ends")
     }
 
-    /// Answers `initialize` as a server with V1 tasks, in a session of that id. Returns the request for the general stream, and
-    /// the session ids that `initialize` and `notifications/initialized` named.
+    /// Answers `initialize` as a server with V1 tasks, in a session of that id. Returns the request
+    /// for the general stream, and the session ids that `initialize` and
+    /// `notifications/initialized` named.
     pub async fn welcome(&mut self, session: Option<&str>) -> (ScriptedRequest, Vec<String>) {
         let hello = self.next("POST", "initialize").await;
         let mut seen = vec![hello.header("mcp-session-id").to_owned()];

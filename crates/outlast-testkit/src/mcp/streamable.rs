@@ -1,5 +1,5 @@
-//! Streamable HTTP as a client writes it by hand: each message is a POST on a connection of its own, whose answer is JSON or
-//! a stream; in a session, one GET listens in general.
+//! Streamable HTTP as a client writes it by hand: each message is a POST on a connection of its
+//! own, whose answer is JSON or a stream; in a session, one GET listens in general.
 
 use std::collections::HashMap;
 use std::io;
@@ -51,7 +51,8 @@ impl Streamable {
         }
     }
 
-    /// Sends a message. The response to a request arrives later; any other message is accepted when this returns.
+    /// Sends a message. The response to a request arrives later; any other message is accepted when
+    /// this returns.
     pub(super) async fn send(&mut self, message: Value) {
         let (http_session, sender) = (self.http_session.clone(), self.sender.clone());
         let is_request = message.get("method").is_some() && message.get("id").is_some();

@@ -2,15 +2,16 @@
 //!
 //! What the model allows after the loss of power, for each file on its own:
 //!
-//! - A sector of 512 bytes is written as a whole, from what the system held of it at some moment: it has
-//!   the synced content or that after any later write to it, whatever became of other sectors.
-//! - The size is one that the file had since its last sync. What lies within it and was never written to
-//!   the disk reads as zeros, as journaling file systems guarantee.
+//! - A sector of 512 bytes is written as a whole, from what the system held of it at some moment:
+//!   it has the synced content or that after any later write to it, whatever became of other
+//!   sectors.
+//! - The size is one that the file had since its last sync. What lies within it and was never
+//!   written to the disk reads as zeros, as journaling file systems guarantee.
 //! - A truncation takes place or does not. Writes after it are lost with it, writes before it are
 //!   cut off by it.
-//! - Names are made, renamed and removed in order and at the latest with the sync of any file, as journaling
-//!   file systems do it; or, in other images, each name for itself and at the latest with the sync of the folder, which
-//!   is all that POSIX promises.
+//! - Names are made, renamed and removed in order and at the latest with the sync of any file, as
+//!   journaling file systems do it; or, in other images, each name for itself and at the latest
+//!   with the sync of the folder, which is all that POSIX promises.
 //!
 //! A sync that is under way when the power fails has had no effect that can be relied on.
 

@@ -1,7 +1,7 @@
 //! What the store was asked for, what it acknowledged, and the comparison with what an image holds.
 //!
-//! A thing is a task or a record. It has versions; each is known by its number and a fingerprint of its
-//! whole content. One worker at a time changes a thing, and waits for the acknowledgement.
+//! A thing is a task or a record. It has versions; each is known by its number and a fingerprint of
+//! its whole content. One worker at a time changes a thing, and waits for the acknowledgement.
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -1,4 +1,5 @@
-//! Builds the images of a recording, opens each as a restarted program would, and checks every fact.
+//! Builds the images of a recording, opens each as a restarted program would, and checks every
+//! fact.
 
 use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -42,8 +43,9 @@ pub(crate) struct Failure {
     pub(crate) files: crate::disk::Files,
 }
 
-/// Checks at least `wanted` images: at every moment one in which the disk has everything that was written
-/// (every prefix of the record), and others in which it lacks a part, at least half as many.
+/// Checks at least `wanted` images: at every moment one in which the disk has everything that was
+/// written (every prefix of the record), and others in which it lacks a part, at least half as
+/// many.
 pub(crate) fn check(recording: &Recording, seed: u64, wanted: usize) -> Tally {
     let cuts = cuts(&recording.events);
     let others = wanted.saturating_sub(cuts.len()).max(cuts.len() / 2);
@@ -65,8 +67,8 @@ pub(crate) fn check(recording: &Recording, seed: u64, wanted: usize) -> Tally {
     tallies.into_iter().fold(Tally::default(), Tally::and)
 }
 
-/// The moments at which the loss of power makes a difference: before each operation that changes the disk, and
-/// at the end. What was acknowledged before the operation was acknowledged by then.
+/// The moments at which the loss of power makes a difference: before each operation that changes
+/// the disk, and at the end. What was acknowledged before the operation was acknowledged by then.
 pub(crate) fn cuts(events: &[Event]) -> Vec<usize> {
     let changes = |event: &Event| match event {
         Event::Note(_) => false,
@@ -157,7 +159,8 @@ impl Moment {
         }
     }
 
-    /// Moves on to the moment before event number `to`. Fails if a process found less than was acknowledged.
+    /// Moves on to the moment before event number `to`. Fails if a process found less than was
+    /// acknowledged.
     pub(crate) fn advance(&mut self, recording: &Recording, to: usize) -> Result<(), Vec<Broken>> {
         for event in &recording.events[self.at..to] {
             match event {

@@ -1,5 +1,5 @@
-//! The process that is recorded: workers change tasks and records of one store, and note what they ask for
-//! and what is acknowledged.
+//! The process that is recorded: workers change tasks and records of one store, and note what they
+//! ask for and what is acknowledged.
 
 use std::fs::{File, OpenOptions};
 use std::io::Write;
@@ -138,8 +138,8 @@ impl ChildProcess {
         store.close().await.expect("the store closes");
     }
 
-    /// Moves the WAL into the file now and then, as SQLite does by itself after many more writes, and as
-    /// another program that looks at the file may do.
+    /// Moves the WAL into the file now and then, as SQLite does by itself after many more writes,
+    /// and as another program that looks at the file may do.
     fn checkpoints(&self, over: Arc<AtomicBool>) -> std::thread::JoinHandle<()> {
         let (path, notes) = (self.path.clone(), self.notes.clone());
         let mut random = SeededRandom::new(self.seed ^ !self.number);

@@ -1,10 +1,12 @@
-//! The loss of power, simulated: everything that the store acknowledged before it is there afterwards.
+//! The loss of power, simulated: everything that the store acknowledged before it is there
+//! afterwards.
 //!
-//! Processes work on a real store. A library that is loaded into them (`record.c`) records each write,
-//! truncation, rename and sync that they make on its files, and in the same order what they ask the
-//! store for and what it acknowledges. Then, for each moment of the record, images of the disk are built as the loss of power may
-//! leave it: one with everything that was written until then, others that lack any part of what was not
-//! synced, down to single sectors. Each is opened with the real store, and each acknowledged fact is checked.
+//! Processes work on a real store. A library that is loaded into them (`record.c`) records each
+//! write, truncation, rename and sync that they make on its files, and in the same order what they
+//! ask the store for and what it acknowledges. Then, for each moment of the record, images of the
+//! disk are built as the loss of power may leave it: one with everything that was written until
+//! then, others that lack any part of what was not synced, down to single sectors. Each is opened
+//! with the real store, and each acknowledged fact is checked.
 //!
 //! | where | what |
 //! |---|---|
@@ -16,8 +18,8 @@
 //! | `contents.rs` | everything in a store |
 //! | `images.rs` | builds, opens and checks the images |
 //!
-//! The record depends on the scheduler, the images of a record on the seed alone. A failure keeps the record and says
-//! how to check it again: `CRASH_RECORD=FOLDER CRASH_SEED=N`.
+//! The record depends on the scheduler, the images of a record on the seed alone. A failure keeps
+//! the record and says how to check it again: `CRASH_RECORD=FOLDER CRASH_SEED=N`.
 #![cfg(target_os = "linux")]
 
 mod contents;
@@ -60,7 +62,8 @@ fn acknowledged_facts_survive_power_loss_in_10000_images() {
     assert!(tally.images >= 10_000, "only {} images", tally.images);
 }
 
-/// One sync that the disk did not do loses what was acknowledged after it, and the check finds that.
+/// One sync that the disk did not do loses what was acknowledged after it, and the check finds
+/// that.
 #[test]
 fn a_sync_that_did_not_take_place_is_detected() {
     let harness = Harness::new();
@@ -87,7 +90,8 @@ fn a_sync_that_did_not_take_place_is_detected() {
     assert!(lost * 2 >= tried, "{lost} of {tried} were found out");
 }
 
-/// A store that acknowledges before it has written loses what it acknowledged, and the check finds that.
+/// A store that acknowledges before it has written loses what it acknowledged, and the check finds
+/// that.
 #[test]
 fn an_acknowledgement_before_the_sync_is_detected() {
     let harness = Harness::new();
@@ -114,7 +118,8 @@ fn an_acknowledgement_before_the_sync_is_detected() {
     assert!(found >= 20, "only {found} of {} images", tally.images);
 }
 
-/// Makes recordings, with so many steps of each worker, and checks their images until there are `wanted`.
+/// Makes recordings, with so many steps of each worker, and checks their images until there are
+/// `wanted`.
 fn check_images(wanted: usize, steps: u64) -> Tally {
     let (seed, began) = (seed(), Instant::now());
     let mut all = Tally::default();
@@ -196,7 +201,8 @@ impl Harness {
     }
 }
 
-/// What the loss of power leaves in the middle of a sync, with torn writes if possible, and the facts at that moment.
+/// What the loss of power leaves in the middle of a sync, with torn writes if possible, and the
+/// facts at that moment.
 fn one_image(recording: &Recording, seed: u64) -> (Files, Facts) {
     let ends_sync = |at: &usize| {
         let event = recording.events.get(*at);
@@ -226,8 +232,8 @@ fn one_image(recording: &Recording, seed: u64) -> (Files, Facts) {
     chosen.expect("at least one try")
 }
 
-/// The ends of the syncs of files that are followed by an acknowledgement before the next one ends, each with the
-/// place of that next one.
+/// The ends of the syncs of files that are followed by an acknowledgement before the next one ends,
+/// each with the place of that next one.
 fn syncs_before_acknowledgements(recording: &Recording) -> Vec<(usize, usize)> {
     let mut targets = BTreeMap::new();
     let mut ends = Vec::new();

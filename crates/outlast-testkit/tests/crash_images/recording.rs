@@ -1,5 +1,5 @@
-//! The record of processes that work on a store: made by running them under `record.c`, or read from a
-//! folder that an earlier run has kept.
+//! The record of processes that work on a store: made by running them under `record.c`, or read
+//! from a folder that an earlier run has kept.
 //!
 //! | in the folder | what |
 //! |---|---|
@@ -52,7 +52,8 @@ pub(crate) fn compile(folder: &Path) -> Result<PathBuf> {
 }
 
 impl Recording {
-    /// Runs one process after the other in `folder`, each until its `End`, on a store that starts as `base`.
+    /// Runs one process after the other in `folder`, each until its `End`, on a store that starts
+    /// as `base`.
     pub(crate) fn make(
         library: &Path,
         folder: &Path,

@@ -1,8 +1,8 @@
 //! Two stores get the same operations, step by step, and must return the same.
 //!
-//! Scripts are random; commands go through [`Task::apply`](outlast_engine::Task::apply), so that only
-//! what can happen to a task is stored. Positions and the order within a sweep are a store's own
-//! affair and are not compared.
+//! Scripts are random; commands go through [`Task::apply`](outlast_engine::Task::apply), so that
+//! only what can happen to a task is stored. Positions and the order within a sweep are a store's
+//! own affair and are not compared.
 
 mod harness;
 mod script;

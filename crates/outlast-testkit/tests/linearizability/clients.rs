@@ -17,8 +17,8 @@ use outlast_wire::Raw;
 use crate::history::{ASKER, Actor, FINISHER, History};
 use crate::spec::{Op, Outcome, Reply, Seen};
 
-/// Runs `clients` on `tasks` tasks and returns their history. Each store has its own engine, and the
-/// clients are spread over the engines.
+/// Runs `clients` on `tasks` tasks and returns their history. Each store has its own engine, and
+/// the clients are spread over the engines.
 pub(crate) async fn round(
     stores: Vec<Arc<dyn Store>>,
     seed: u64,

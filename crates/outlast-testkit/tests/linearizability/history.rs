@@ -38,7 +38,8 @@ impl History {
         self.note(task, actor, Event::Reply(reply));
     }
 
-    /// Checks every task by itself; returns how many steps were explained, or a history that cannot be.
+    /// Checks every task by itself; returns how many steps were explained, or a history that cannot
+    /// be.
     pub(crate) fn check(&self) -> Result<usize, String> {
         let events = self.0.lock();
         let mut testers = BTreeMap::new();

@@ -1,4 +1,5 @@
-//! Histories of clients that work at once: each task behaves as if they had come one after the other (P2).
+//! Histories of clients that work at once: each task behaves as if they had come one after the
+//! other (P2).
 
 mod clients;
 mod history;
@@ -92,7 +93,8 @@ async fn a_store_that_returns_old_states_is_detected() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_store_that_lets_a_task_end_twice_is_detected() {
-    // The two cancellations do not overlap in every round, and only then does the store show its fault.
+    // The two cancellations do not overlap in every round, and only then does the store show its
+    // fault.
     for _ in 0..MAX_ROUNDS {
         if cancel_twice_at_once().await.check().is_err() {
             return;
@@ -101,7 +103,8 @@ async fn a_store_that_lets_a_task_end_twice_is_detected() {
     panic!("{MAX_ROUNDS} rounds show no task that ends twice");
 }
 
-/// The history of a task that two clients cancel at the same time, in a store that lets both succeed.
+/// The history of a task that two clients cancel at the same time, in a store that lets both
+/// succeed.
 async fn cancel_twice_at_once() -> Arc<History> {
     let history = Arc::new(History::default());
     let engine = open(Arc::new(WrongStore::new(Fault::TwoEnds)), &history).await;
@@ -128,6 +131,6 @@ async fn cancel_twice_at_once() -> Arc<History> {
 /// How many rounds two cancellations get to overlap.
 const MAX_ROUNDS: usize = 500;
 
-/// What every round has at least: three creations, and four clients that read, answer, await and read each task. Each
-/// operation begins and ends.
+/// What every round has at least: three creations, and four clients that read, answer, await and
+/// read each task. Each operation begins and ends.
 const MIN_EVENTS: usize = 2 * (3 + 4 * 3 * 4);

@@ -129,7 +129,8 @@ impl PeerError {
         ErrorView::read(error).map(|view| Self::of(&view))
     }
 
-    /// The same after `clean` has changed its text. If what is left is no error with the same code, only the code stays.
+    /// The same after `clean` has changed its text. If what is left is no error with the same code,
+    /// only the code stays.
     pub(crate) fn cleaned(self, clean: impl Fn(&str) -> String) -> Self {
         let text = clean(self.raw.as_str());
         if text == self.raw.as_str() {

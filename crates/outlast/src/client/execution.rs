@@ -120,8 +120,8 @@ pub enum OutcomeError {
         /// The server's error.
         why: Error,
     },
-    /// The call could not be sent, or has no response. [`Error::server_has_not_acted`] says whether it
-    /// may be sent again.
+    /// The call could not be sent, or has no response. [`Error::server_has_not_acted`] says whether
+    /// it may be sent again.
     #[error(transparent)]
     Request(#[from] Error),
     /// The execution was detached before the call ended.

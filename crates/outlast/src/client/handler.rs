@@ -82,7 +82,8 @@ pub const TASK_EXPIRED: &str = "Expired";
 /// The reason of [`ClientHandler::task_aborted`] when the connection to the server ends.
 pub const CONNECTION_ENDED: &str = "Connection ended";
 
-/// The reason of [`ClientHandler::request_aborted`] when the server no longer waits for the response.
+/// The reason of [`ClientHandler::request_aborted`] when the server no longer waits for the
+/// response.
 pub const REQUEST_WITHDRAWN: &str = "Withdrawn by the server";
 
 /// An input request of a server.

@@ -242,8 +242,8 @@ impl Hub {
         self.0.updates.subscribe()
     }
 
-    /// Calls a tool as a task, and follows the task. Resolves when the task exists. The arguments are
-    /// as in [`Client::call_tool`].
+    /// Calls a tool as a task, and follows the task. Resolves when the task exists. The arguments
+    /// are as in [`Client::call_tool`].
     pub async fn call_tool_as_task(
         &self,
         name: &ConnectionName,
@@ -299,9 +299,10 @@ impl Hub {
     /// Follows an execution on a connection: one of a call with options that
     /// [`Hub::call_tool_as_task`] does not have, or one that was [resumed](Client::resume).
     ///
-    /// When it has a task, the task is one of the [active tasks](Hub::active_tasks), and its changes are
-    /// [updates](Hub::updates) of the hub. It is forgotten when the execution ends. Until then the hub
-    /// keeps the execution, so that dropping the returned one does not detach from the task.
+    /// When it has a task, the task is one of the [active tasks](Hub::active_tasks), and its
+    /// changes are [updates](Hub::updates) of the hub. It is forgotten when the execution ends.
+    /// Until then the hub keeps the execution, so that dropping the returned one does not detach
+    /// from the task.
     pub fn follow(&self, name: &ConnectionName, execution: Execution) -> Arc<Execution> {
         let execution = Arc::new(execution);
         let mut updates = execution.updates();

@@ -245,8 +245,8 @@ impl Inbox {
         self.answer(id, Answer::Cancel, None)
     }
 
-    /// Closes the requests for which `is_over` is true, because the work behind them has ended. Some
-    /// servers do not withdraw them.
+    /// Closes the requests for which `is_over` is true, because the work behind them has ended.
+    /// Some servers do not withdraw them.
     pub fn end(&self, is_over: impl Fn(&ServerInputRequest) -> bool) {
         let over: Vec<_> = {
             let state = self.0.state();

@@ -3,8 +3,8 @@
 //! A tool calls [`ToolContext::detach`](crate::ToolContext::detach), gives the [`CompletionHandle`]
 //! to the other program and returns. From then on the task has no executor: a restart does not run
 //! it again, and a shutdown does not wait for it. The other program reports by the handle, in this
-//! process with [`RunningServer::completion`](crate::RunningServer::completion), from a process that
-//! shares the store with [`complete`](crate::complete), or from anywhere over HTTP
+//! process with [`RunningServer::completion`](crate::RunningServer::completion), from a process
+//! that shares the store with [`complete`](crate::complete), or from anywhere over HTTP
 //! (`CallbackService`). Exactly one end is stored. Without an end or a
 //! heartbeat, the task fails at its limit.
 //!

@@ -62,7 +62,8 @@ pub(super) struct ResumedCall {
 #[derive(Clone)]
 pub(super) struct RecoveredRequest {
     pub(super) key: InputKey,
-    /// The response, if something waits for it already. If there is no response, the channel closes.
+    /// The response, if something waits for it already. If there is no response, the channel
+    /// closes.
     pub(super) response: Option<watch::Receiver<Option<InputResponse>>>,
 }
 

@@ -96,8 +96,8 @@ fn params_without_task(params: Raw) -> Raw {
     meta::unrelate(params.borrow()).unwrap_or(params)
 }
 
-/// Sends an input request under the key `key_prefix`, or under a numbered variant if the call used that
-/// key before (BR-IN-1). A request that a previous run of this process sent is not sent again.
+/// Sends an input request under the key `key_prefix`, or under a numbered variant if the call used
+/// that key before (BR-IN-1). A request that a previous run of this process sent is not sent again.
 async fn send_to_caller(
     shared: &Shared,
     call: &CallContext,

@@ -28,8 +28,8 @@ pub(super) fn our_cursor(page: RawRef<'_>) -> Option<Raw> {
     Raw::encode(&format!("{CURSOR_PREFIX}{next}")).ok()
 }
 
-/// The tools of a page that `owner` may use, each with the gateway's task support and, if required, without header
-/// annotations. `None` if no tool changes.
+/// The tools of a page that `owner` may use, each with the gateway's task support and, if required,
+/// without header annotations. `None` if no tool changes.
 pub(super) fn tools(
     page: RawRef<'_>,
     settings: &Settings,

@@ -99,7 +99,8 @@ impl Drop for PrestartedCall {
 }
 
 impl Upstream {
-    /// Starts a call whose upstream creates a V1 task, if that is possible within [`PRESTART_TIMEOUT`].
+    /// Starts a call whose upstream creates a V1 task, if that is possible within
+    /// [`PRESTART_TIMEOUT`].
     pub(super) async fn prestart_call(
         &self,
         reserved: &CallReservation,

@@ -156,8 +156,8 @@ impl ToolContext {
         )
     }
 
-    /// Like [`Self::request_input_first`], under a key that the tool chooses and uses once. A client that
-    /// knows the key can send the response with its call.
+    /// Like [`Self::request_input_first`], under a key that the tool chooses and uses once. A
+    /// client that knows the key can send the response with its call.
     pub async fn request_input_first_as(
         &self,
         key: &str,

@@ -27,8 +27,8 @@ impl ToolContext {
     /// [`detached`](crate::detached).
     ///
     /// The task fails `limit` from now, unless it ends before or a heartbeat moves that. Give the
-    /// handle away, then return: a result of the tool is ignored from now on, and a failure ends the
-    /// task.
+    /// handle away, then return: a result of the tool is ignored from now on, and a failure ends
+    /// the task.
     ///
     /// ```
     /// use std::time::Duration;

@@ -61,9 +61,9 @@ pub type ToolResult = Result<Value, ToolFailure>;
 /// Why a tool failed: a text for the model, or a protocol error.
 ///
 /// Like `anyhow::Error`, it takes everything that `?` finds in a tool: every value that implements
-/// `Display` converts into a text for the model. For that reason it implements neither `Display` nor
-/// `Error` itself. It converts into `Box<dyn Error + Send + Sync>`, so that `?` works in functions
-/// that return one.
+/// `Display` converts into a text for the model. For that reason it implements neither `Display`
+/// nor `Error` itself. It converts into `Box<dyn Error + Send + Sync>`, so that `?` works in
+/// functions that return one.
 ///
 /// ```
 /// use outlast::tools::ToolFailure;

@@ -15,8 +15,8 @@ use crate::server::TaskPolicy;
 /// One tool: its name, its schema, and the function that runs.
 ///
 /// A call that a crash interrupted runs again only with a hint that this is safe
-/// ([`Hints::READ_ONLY`] or [`Hints::IDEMPOTENT`]). Otherwise its task ends with an error that says that the
-/// outcome is unknown.
+/// ([`Hints::READ_ONLY`] or [`Hints::IDEMPOTENT`]). Otherwise its task ends with an error that says
+/// that the outcome is unknown.
 ///
 /// ```
 /// use outlast::prelude::*;

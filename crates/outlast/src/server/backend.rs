@@ -1,8 +1,9 @@
 //! The backend: what the server side serves.
 //!
-//! The server side knows sessions, tasks and streams, and nothing of what it serves. Tools of this process, an rmcp
-//! server and an upstream server are each a [`Backend`] for the server side and a
-//! [`Runner`](outlast_engine::engine::Runner) for the engine: the backend describes what there is, the runner runs it.
+//! The server side knows sessions, tasks and streams, and nothing of what it serves. Tools of this
+//! process, an rmcp server and an upstream server are each a [`Backend`] for the server side and a
+//! [`Runner`](outlast_engine::engine::Runner) for the engine: the backend describes what there is,
+//! the runner runs it.
 //!
 //! | the client sends | the server side uses |
 //! |---|---|
@@ -80,8 +81,8 @@ pub trait Backend: Send + Sync + 'static {
         None
     }
 
-    /// Whether a connection to it has state, so that all requests of one owner should reach the same
-    /// node. It must be the same on every node, and must not change.
+    /// Whether a connection to it has state, so that all requests of one owner should reach the
+    /// same node. It must be the same on every node, and must not change.
     fn is_stateful(&self) -> bool {
         false
     }
@@ -191,8 +192,8 @@ impl Default for PreparedCall {
 }
 
 impl PreparedCall {
-    /// A call that the runner of its [`Server`](crate::Server) executes. It cannot be a task and never
-    /// runs again.
+    /// A call that the runner of its [`Server`](crate::Server) executes. It cannot be a task and
+    /// never runs again.
     pub fn new() -> Self {
         Self {
             runner: super::RUNNER.into(),
@@ -221,8 +222,8 @@ pub struct PrestartInfo {
 }
 
 /// Where a call comes from. Its runner gets this from
-/// [`CallContext::local_data`](outlast_engine::engine::CallContext::local_data), unless the call was
-/// recovered after a restart.
+/// [`CallContext::local_data`](outlast_engine::engine::CallContext::local_data), unless the call
+/// was recovered after a restart.
 #[derive(Clone)]
 pub struct RequestParts {
     /// The client that calls.

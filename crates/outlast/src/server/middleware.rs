@@ -221,8 +221,8 @@ impl RequestContext<'_> {
         self.token().is_cancelled()
     }
 
-    /// Resolves when the client cancels the request, or disconnects in the modern era. The request is
-    /// dropped then: a filter that has to clean up spawns a task that awaits this future.
+    /// Resolves when the client cancels the request, or disconnects in the modern era. The request
+    /// is dropped then: a filter that has to clean up spawns a task that awaits this future.
     pub fn cancelled(&self) -> impl Future<Output = ()> + Send + use<> {
         self.token().clone().cancelled_owned()
     }

@@ -3,7 +3,8 @@
 //!
 //! A delivery is a record that is stored in the same transaction as the change, so a killed process
 //! loses none. It is sent until the receiver accepts it, at least once: a receiver ignores an id
-//! that it knows. Requests are signed by the rules of [Standard Webhooks](https://www.standardwebhooks.com).
+//! that it knows. Requests are signed by the rules of
+//! [Standard Webhooks](https://www.standardwebhooks.com).
 //!
 //! | where | what |
 //! |---|---|

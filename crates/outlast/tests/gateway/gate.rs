@@ -1,5 +1,5 @@
-//! A gate where tools of the server wait for a permit of the test, and counters of their runs and of
-//! the polls of their tasks.
+//! A gate where tools of the server wait for a permit of the test, and counters of their runs and
+//! of the polls of their tasks.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -39,8 +39,8 @@ pub(in crate::sqlite) struct LastNames {
 }
 
 /// Reads the summary of a task, or `None` if it is open and must be read in full. Reads the columns
-/// of [`select_summary_sql`](super::select_summary_sql). Consecutive rows often have the same owner,
-/// runner and tool, so the caller keeps their names, and the tasks share them.
+/// of [`select_summary_sql`](super::select_summary_sql). Consecutive rows often have the same
+/// owner, runner and tool, so the caller keeps their names, and the tasks share them.
 pub(in crate::sqlite) fn summary_or_open(
     row: &Row<'_>,
     last: &mut LastNames,

@@ -1,5 +1,5 @@
-//! The server side for MCP up to 2025-11-25: [`LegacyRequest`] answers one request of a session. Each
-//! larger method has its own file.
+//! The server side for MCP up to 2025-11-25: [`LegacyRequest`] answers one request of a session.
+//! Each larger method has its own file.
 
 mod call;
 mod deliver;

@@ -1,8 +1,8 @@
 //! The encrypted `requestState` of a suspended call (V2-MRTR-5).
 //!
 //! A client returns it byte for byte and cannot read it. It names a suspended call, its node and a
-//! round of input requests, and is bound to an expiry, a principal and a request. [`super::suspended`] knows
-//! whether the call still exists.
+//! round of input requests, and is bound to an expiry, a principal and a request.
+//! [`super::suspended`] knows whether the call still exists.
 
 use outlast_engine::store::StoreError;
 use outlast_engine::{NodeId, TaskId};

@@ -48,8 +48,8 @@ pub(super) fn key(id: &SessionId) -> RecordKey {
     RecordKey::new(KIND, id.as_str())
 }
 
-/// The key of the record that names the node which has the session in memory, if several nodes share
-/// the store. It is deleted with the session.
+/// The key of the record that names the node which has the session in memory, if several nodes
+/// share the store. It is deleted with the session.
 pub(super) fn home_key(id: &str) -> RecordKey {
     RecordKey::new(HOME_KIND, home_of_session(id))
 }

@@ -38,7 +38,8 @@ impl Router {
         descriptors::exhausted()
     }
 
-    /// One line for each node, if the store grants leases. It needs no token, so it has no addresses.
+    /// One line for each node, if the store grants leases. It needs no token, so it has no
+    /// addresses.
     async fn nodes(&self) -> Vec<String> {
         let Some(first) = self.endpoints.first() else {
             return Vec::new();

@@ -121,7 +121,8 @@ impl HttpServer {
         format!("http://{address}{path}")
     }
 
-    /// Waits a limited time for open requests, and ends. Meanwhile new connections get health checks and
+    /// Waits a limited time for open requests, and ends. Meanwhile new connections get health
+    /// checks and
     /// 503. Clients can resume their streams after a restart.
     ///
     /// An engine that shuts down before this call rejects new requests and serves those about its

@@ -201,8 +201,8 @@ impl Holder {
 /// How long a record of a connection or a page is kept. Then any node can take it over.
 const TTL: Duration = Duration::from_secs(7 * 24 * 3_600);
 
-/// How long a record is cached. A node whose address is wrong notices at most this late that another
-/// one has taken its homes over.
+/// How long a record is cached. A node whose address is wrong notices at most this late that
+/// another one has taken its homes over.
 const MAX_CACHE_AGE: Duration = Duration::from_secs(10);
 
 /// The maximum of cached records. A full cache is emptied.

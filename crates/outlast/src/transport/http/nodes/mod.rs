@@ -3,9 +3,9 @@
 //! What a node holds only in memory has a *home node*: a legacy session with its streams, a call
 //! that waits for the retry of its client, and the connection of an owner to a server with state.
 //! A record in the store names the home. A node that receives a request for another home forwards
-//! the request there and streams the response back. If the home has lost its lease, has left or refuses
-//! connections, the receiving node takes the record over and continues as after a restart. Stored tasks have no home:
-//! every node answers requests about them.
+//! the request there and streams the response back. If the home has lost its lease, has left or
+//! refuses connections, the receiving node takes the record over and continues as after a restart.
+//! Stored tasks have no home: every node answers requests about them.
 //!
 //! | where | what |
 //! |---|---|
