@@ -70,37 +70,40 @@ impl Backoff {
 mod tests {
     use super::*;
 
-    const FIRST: Duration = Duration::from_millis(100);
-    const LONGEST: Duration = Duration::from_millis(500);
+    const FIRST_DELAY: Duration = Duration::from_millis(100);
+    const MAX_DELAY: Duration = Duration::from_millis(500);
 
     #[test]
     fn delays_double_up_to_the_longest_until_a_reset() {
-        let mut backoff = Backoff::new(FIRST, LONGEST);
+        let mut backoff = Backoff::new(FIRST_DELAY, MAX_DELAY);
         let mut pauses = || [0; 4].map(|share| backoff.shortened_by(share).as_millis());
         assert_eq!(pauses(), [100, 200, 400, 500]);
         assert_eq!(pauses(), [500; 4]);
         backoff.reset();
-        assert_eq!(backoff.shortened_by(0), FIRST);
+        assert_eq!(backoff.shortened_by(0), FIRST_DELAY);
     }
 
     #[test]
     fn a_delay_is_shortened_by_half_at_most() {
-        let mut backoff = Backoff::new(FIRST, LONGEST);
-        assert_eq!(backoff.shortened_by(u32::MAX), FIRST / 2);
-        assert_eq!(backoff.shortened_by(u32::MAX), FIRST);
+        let mut backoff = Backoff::new(FIRST_DELAY, MAX_DELAY);
+        assert_eq!(backoff.shortened_by(u32::MAX), FIRST_DELAY / 2);
+        assert_eq!(backoff.shortened_by(u32::MAX), FIRST_DELAY);
         for _ in 0..100 {
             backoff.reset();
             let pause = backoff.delay();
-            assert!((FIRST / 2..=FIRST).contains(&pause), "{pause:?}");
+            assert!(
+                (FIRST_DELAY / 2..=FIRST_DELAY).contains(&pause),
+                "{pause:?}"
+            );
         }
     }
 
     #[test]
     fn a_stated_delay_is_a_minimum() {
-        let mut backoff = Backoff::new(FIRST, LONGEST);
+        let mut backoff = Backoff::new(FIRST_DELAY, MAX_DELAY);
         let stated = Duration::from_secs(60);
         assert_eq!(backoff.delay_of_at_least(Some(stated)), stated);
-        assert!(backoff.delay_of_at_least(Some(Duration::ZERO)) >= FIRST);
+        assert!(backoff.delay_of_at_least(Some(Duration::ZERO)) >= FIRST_DELAY);
     }
 
     #[test]
@@ -113,11 +116,11 @@ mod tests {
             (4, 500),
             (u32::MAX, 500),
         ] {
-            let mut backoff = Backoff::new(FIRST, LONGEST);
+            let mut backoff = Backoff::new(FIRST_DELAY, MAX_DELAY);
             backoff.skip_to(attempts);
             assert_eq!(backoff.shortened_by(0).as_millis(), delay, "{attempts}");
             let delay = Duration::from_millis(delay as u64);
-            let drawn = Backoff::new(FIRST, LONGEST).after(attempts);
+            let drawn = Backoff::new(FIRST_DELAY, MAX_DELAY).after(attempts);
             assert!(
                 (delay / 2..=delay).contains(&drawn),
                 "{attempts}: {drawn:?}"
@@ -129,7 +132,7 @@ mod tests {
     fn many_delays_do_not_overflow() {
         let mut backoff = Backoff::new(Duration::ZERO, Duration::MAX);
         assert_eq!(backoff.shortened_by(0), Duration::ZERO);
-        let mut backoff = Backoff::new(FIRST, Duration::MAX);
+        let mut backoff = Backoff::new(FIRST_DELAY, Duration::MAX);
         for _ in 0..200 {
             backoff.shortened_by(0);
         }

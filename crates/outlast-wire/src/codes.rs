@@ -1,7 +1,7 @@
 //! Error codes of both generations, and the errors with a fixed text.
 
 use crate::envelope::{ErrorObject, ErrorView};
-use crate::json::write::{Fields, quoted};
+use crate::json::write::{ObjectWriter, quoted};
 use crate::object;
 use crate::raw::{Raw, RawRef};
 
@@ -82,7 +82,7 @@ const SHUTTING_DOWN: &str = "shuttingDown";
 /// -32603 for the result of a task that was cancelled (A1-1).
 pub fn task_cancelled(task: &str) -> ErrorObject {
     ErrorObject::new(INTERNAL_ERROR, "Task cancelled").with_data(Raw::written(|out| {
-        let mut fields = Fields::begin(out);
+        let mut fields = ObjectWriter::begin(out);
         fields.text("taskId", task);
         fields.text("status", "cancelled");
         fields.end();
@@ -98,7 +98,7 @@ pub fn header_mismatch(reason: impl Into<String>) -> ErrorObject {
 /// (V2-META-5).
 pub fn missing_capability(reason: impl Into<String>, required: RawRef<'_>) -> ErrorObject {
     ErrorObject::new(MISSING_CAPABILITY, reason).with_data(Raw::written(|out| {
-        let mut fields = Fields::begin(out);
+        let mut fields = ObjectWriter::begin(out);
         fields.json("requiredCapabilities", required.as_str());
         fields.end();
     }))
@@ -108,7 +108,7 @@ pub fn missing_capability(reason: impl Into<String>, required: RawRef<'_>) -> Er
 pub fn unsupported_version(requested: &str, supported: &[&str]) -> ErrorObject {
     let message = format!("protocol version {} is not supported", quoted(requested));
     ErrorObject::new(UNSUPPORTED_VERSION, message).with_data(Raw::written(|out| {
-        let mut fields = Fields::begin(out);
+        let mut fields = ObjectWriter::begin(out);
         fields.texts("supported", supported);
         fields.text("requested", requested);
         fields.end();
@@ -121,7 +121,7 @@ pub fn url_elicitation_required(
     elicitations: RawRef<'_>,
 ) -> ErrorObject {
     ErrorObject::new(URL_ELICITATION_REQUIRED, reason).with_data(Raw::written(|out| {
-        let mut fields = Fields::begin(out);
+        let mut fields = ObjectWriter::begin(out);
         fields.json("elicitations", elicitations.as_str());
         fields.end();
     }))

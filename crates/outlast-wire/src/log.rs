@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use crate::codes::invalid_params;
 use crate::envelope::ErrorObject;
-use crate::json::write::Fields;
+use crate::json::write::ObjectWriter;
 use crate::object::pick;
 use crate::raw::{Raw, RawRef};
 
@@ -97,7 +97,7 @@ impl Log {
     /// The params.
     pub fn to_raw(&self) -> Raw {
         Raw::written(|out| {
-            let mut fields = Fields::begin(out);
+            let mut fields = ObjectWriter::begin(out);
             fields.text("level", self.level.as_str());
             if let Some(logger) = &self.logger {
                 fields.text("logger", logger);

@@ -9,7 +9,7 @@ use std::sync::LazyLock;
 use memchr::memmem::Finder;
 
 use crate::envelope::Id;
-use crate::json::write::{Fields, quoted};
+use crate::json::write::{ObjectWriter, quoted};
 use crate::object::{self, Edit, NotAnObject};
 use crate::raw::{Raw, RawRef};
 
@@ -98,7 +98,7 @@ pub fn relate(object: RawRef<'_>, task: &str) -> Result<Raw, NotAnObject> {
 
 /// Appends the mark for `task`.
 pub(crate) fn write_relation(out: &mut String, task: &str) {
-    let mut fields = Fields::begin(out);
+    let mut fields = ObjectWriter::begin(out);
     fields.text("taskId", task);
     fields.end();
 }

@@ -1,7 +1,7 @@
 //! Notifications that are the same in both generations: progress and cancellation.
 
 use crate::envelope::Id;
-use crate::json::write::Fields;
+use crate::json::write::ObjectWriter;
 use crate::object::pick;
 use crate::raw::{Raw, RawRef};
 
@@ -43,7 +43,7 @@ impl Progress {
     pub fn to_raw(&self) -> Raw {
         let finite = |number: f64| number.is_finite().then_some(number);
         Raw::written(|out| {
-            let mut fields = Fields::begin(out);
+            let mut fields = ObjectWriter::begin(out);
             fields.plain("progressToken", &self.token);
             fields.plain("progress", finite(self.progress).unwrap_or_default());
             if let Some(total) = self.total.and_then(finite) {
@@ -66,7 +66,7 @@ pub fn cancelled_request(params: RawRef<'_>) -> Option<Id> {
 /// The params that cancel the request `id`.
 pub fn cancelling(id: &Id, reason: Option<&str>) -> Raw {
     Raw::written(|out| {
-        let mut fields = Fields::begin(out);
+        let mut fields = ObjectWriter::begin(out);
         fields.plain("requestId", id);
         if let Some(reason) = reason {
             fields.text("reason", reason);

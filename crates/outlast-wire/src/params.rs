@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use crate::codes::invalid_params;
 use crate::envelope::ErrorObject;
-use crate::json::write::Fields;
+use crate::json::write::ObjectWriter;
 use crate::object::pick;
 use crate::raw::{Raw, RawRef};
 
@@ -31,7 +31,7 @@ pub fn cursor(params: Option<RawRef<'_>>) -> Result<Option<String>, ErrorObject>
 /// The params with a task id.
 pub fn naming(task: &str) -> Raw {
     Raw::written(|out| {
-        let mut fields = Fields::begin(out);
+        let mut fields = ObjectWriter::begin(out);
         fields.text("taskId", task);
         fields.end();
     })
@@ -40,7 +40,7 @@ pub fn naming(task: &str) -> Raw {
 /// The params with a cursor.
 pub fn continuing(cursor: Option<&str>) -> Raw {
     Raw::written(|out| {
-        let mut fields = Fields::begin(out);
+        let mut fields = ObjectWriter::begin(out);
         if let Some(cursor) = cursor {
             fields.text("cursor", cursor);
         }

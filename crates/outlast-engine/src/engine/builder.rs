@@ -13,7 +13,8 @@ use super::recovery::RetryLimit;
 use super::runners::{RunnerMap, Runners};
 use super::subscribers::Subscribers;
 use super::{
-    Engine, EngineError, Inner, Phase, RecoveryCounts, Retention, Runner, StatusRecorder, phase,
+    Engine, EngineError, EnginePhase, Inner, RecoveryCounts, Retention, Runner, StatusRecorder,
+    phase,
 };
 use crate::clock::{Clock, Ids, RandomIds, SystemClock};
 use crate::policy::Policy;
@@ -166,7 +167,7 @@ impl EngineBuilder {
                 Ok(recovered) => recovered,
                 Err(error) => {
                     // Tasks that were claimed or started here must be offered to the next engine.
-                    guard.enter(Phase::Closed);
+                    guard.enter(EnginePhase::Closed);
                     inner.abort_all();
                     inner.store.leave(node).await?;
                     return Err(error.into());
@@ -180,7 +181,7 @@ impl EngineBuilder {
             if retention.is_limited() {
                 spawn(inner.clone().run_retention(retention));
             }
-            guard.enter(Phase::Open);
+            guard.enter(EnginePhase::Open);
             Ok(recovered)
         };
         (engine, start)

@@ -9,7 +9,7 @@ use tokio::sync::oneshot;
 use super::call_state::CallState;
 use super::detached::{DetachedTask, millis};
 use super::run::RetryDelay;
-use super::{EngineError, Event, Inner, InputError, Phase, Progress};
+use super::{EngineError, EnginePhase, Event, Inner, InputError, Progress};
 use crate::id::{Attempt, InputKey, TaskId};
 use crate::input::{InputRequest, InputResponse, InputTiming};
 use crate::owner::Owner;
@@ -293,7 +293,7 @@ impl CallContext {
     /// Whether the engine shuts down and leaves the work to its next start. Work that continues
     /// elsewhere must not be stopped. Never true for a call that is not a task.
     pub fn is_interrupted(&self) -> bool {
-        self.inner.phase() == Phase::Closed && self.call_state.is_interrupted()
+        self.inner.phase() == EnginePhase::Closed && self.call_state.is_interrupted()
     }
 
     /// Resolves when the caller requests a cancellation.
@@ -320,7 +320,7 @@ impl CallContext {
         let mut delay = RetryDelay::default();
         // The request was answered or the task ended in the meantime: nothing to withdraw.
         while let Err(error) = self.withdraw_input(key.clone()).await {
-            if !error.is_transient() || self.inner.phase() == Phase::Closed {
+            if !error.is_transient() || self.inner.phase() == EnginePhase::Closed {
                 return;
             }
             delay.wait(&*self.inner.ids).await;

@@ -7,7 +7,7 @@ use super::call_state::{CallStage, CallState};
 use super::event_queue::EventReceiver;
 use super::run::{RetryDelay, StartMode};
 use super::subscribers::Subscription;
-use super::{Engine, EngineError, Inner, NewCall, Phase, Runner, Watch, audit};
+use super::{Engine, EngineError, EnginePhase, Inner, NewCall, Runner, Watch, audit};
 use crate::id::{NodeId, Scope, TaskId};
 use crate::origin::Origin;
 use crate::runtime::{run_to_completion, spawn};
@@ -159,7 +159,7 @@ impl Inner {
         let work = async move {
             if runs {
                 inner.run_call(call_state, runner, StartMode::Run).await;
-            } else if inner.phase() == Phase::Closed {
+            } else if inner.phase() == EnginePhase::Closed {
                 // The call was stopped while it was being stored.
                 inner.announce_orphan().await;
             }
@@ -199,7 +199,7 @@ impl Inner {
         loop {
             match self.store.load(&Scope::AnyTask, id).await {
                 Ok(found) => return found,
-                Err(error) if error.is_transient() && self.phase() != Phase::Closed => {
+                Err(error) if error.is_transient() && self.phase() != EnginePhase::Closed => {
                     delay.wait(&*self.ids).await;
                 }
                 Err(_) => return None,

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::store_access::{StoreAccess, load};
-use super::{Actor, Engine, EngineError, Inner, Phase, Progress};
+use super::{Actor, Engine, EngineError, EnginePhase, Inner, Progress};
 use crate::id::{Attempt, InputKey, Scope, TaskId};
 use crate::input::InputRequest;
 use crate::outcome::Outcome;
@@ -76,7 +76,7 @@ impl DetachedTask {
     pub async fn load(&self) -> Result<Committed<Task>, EngineError> {
         match &self.access {
             Access::Engine(inner) => {
-                if inner.phase() == Phase::Starting {
+                if inner.phase() == EnginePhase::Starting {
                     return Err(StoreError::Starting.into());
                 }
                 load(&*inner.store, self.id, inner.now()).await
@@ -174,7 +174,7 @@ impl DetachedTask {
         let id = self.id;
         match self.access.clone() {
             Access::Engine(inner) => {
-                if inner.phase() == Phase::Starting {
+                if inner.phase() == EnginePhase::Starting {
                     return Err(StoreError::Starting.into());
                 }
                 let actor = Actor::from(Scope::AnyTask);

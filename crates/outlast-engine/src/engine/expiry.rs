@@ -7,7 +7,7 @@ use outlast_wire::Timestamp;
 use tokio::sync::Notify;
 
 use super::change::ChangeError;
-use super::{Inner, Phase, audit};
+use super::{EnginePhase, Inner, audit};
 use crate::id::{Revision, Scope, TaskId};
 use crate::runtime::atomic::{AtomicU64, Ordering};
 use crate::runtime::sleep;
@@ -58,7 +58,7 @@ impl Inner {
             };
             tokio::select! {
                 biased;
-                () = self.reached(Phase::Closed) => return,
+                () = self.reached(EnginePhase::Closed) => return,
                 () = self.alarm.changed.notified() => {}
                 () = sleep(pause.max(MIN_SLEEP)) => {}
             }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::call_state::{CallEnd, CallState};
 use super::change::ChangeError;
 use super::run::RetryDelay;
-use super::{Inner, Phase};
+use super::{EnginePhase, Inner};
 use crate::id::Scope;
 use crate::outcome::Outcome;
 use crate::store::{Committed, Snapshot, StoreError};
@@ -105,6 +105,6 @@ impl Inner {
     }
 
     fn may_retry(&self, error: &StoreError) -> bool {
-        error.is_transient() && self.phase() != Phase::Closed
+        error.is_transient() && self.phase() != EnginePhase::Closed
     }
 }

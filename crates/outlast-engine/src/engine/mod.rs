@@ -64,7 +64,7 @@ pub use detached::DetachedTask;
 pub use error::{EngineError, InputError};
 pub use event::{EndedTask, Event, Progress};
 pub use new_call::{LocalData, NewCall, Work};
-pub(crate) use phase::Phase;
+pub(crate) use phase::EnginePhase;
 pub use promote::{Promotion, RunningCall};
 pub use queries::TaskPage;
 pub use recovery::RecoveryCounts;
@@ -138,8 +138,8 @@ impl Engine {
     /// found".
     fn check_ready(&self) -> Result<(), EngineError> {
         match self.inner.phase() {
-            Phase::Starting => Err(StoreError::Starting.into()),
-            Phase::Open | Phase::Draining | Phase::Closed => Ok(()),
+            EnginePhase::Starting => Err(StoreError::Starting.into()),
+            EnginePhase::Open | EnginePhase::Draining | EnginePhase::Closed => Ok(()),
         }
     }
 
@@ -153,9 +153,9 @@ impl Inner {
     /// Fails while the engine starts, and from the start of its shutdown.
     pub(crate) fn check_open(&self) -> Result<(), EngineError> {
         match self.phase() {
-            Phase::Starting => Err(StoreError::Starting.into()),
-            Phase::Open => Ok(()),
-            Phase::Draining | Phase::Closed => Err(EngineError::Closing),
+            EnginePhase::Starting => Err(StoreError::Starting.into()),
+            EnginePhase::Open => Ok(()),
+            EnginePhase::Draining | EnginePhase::Closed => Err(EngineError::Closing),
         }
     }
 
@@ -163,12 +163,12 @@ impl Inner {
         self.clock.now()
     }
 
-    pub(crate) fn phase(&self) -> Phase {
+    pub(crate) fn phase(&self) -> EnginePhase {
         self.phases.now()
     }
 
     /// Resolves when the engine has reached `phase`, or is dropped.
-    pub(crate) async fn reached(&self, phase: Phase) {
+    pub(crate) async fn reached(&self, phase: EnginePhase) {
         self.phases.reached(phase).await;
     }
 }

@@ -8,7 +8,7 @@ use crate::runtime::atomic::{AtomicU8, Ordering};
 
 /// Whether an engine accepts work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd)]
-pub(crate) enum Phase {
+pub(crate) enum EnginePhase {
     /// The store is being opened, or tasks of a previous run are being recovered. No request is
     /// served.
     Starting,
@@ -34,7 +34,7 @@ pub(crate) struct ShutdownGuard {
 
 /// The phase of an engine that starts.
 pub(crate) fn starting() -> (ShutdownGuard, PhaseWatch) {
-    let now = Arc::new(AtomicU8::new(Phase::Starting as u8));
+    let now = Arc::new(AtomicU8::new(EnginePhase::Starting as u8));
     let (sender, changes) = watch::channel(());
     let guard = ShutdownGuard {
         now: now.clone(),
@@ -44,25 +44,25 @@ pub(crate) fn starting() -> (ShutdownGuard, PhaseWatch) {
 }
 
 impl ShutdownGuard {
-    pub(crate) fn enter(&self, phase: Phase) {
+    pub(crate) fn enter(&self, phase: EnginePhase) {
         self.now.store(phase as u8, Ordering::SeqCst);
         self.changes.send_replace(());
     }
 }
 
 impl PhaseWatch {
-    pub(crate) fn now(&self) -> Phase {
+    pub(crate) fn now(&self) -> EnginePhase {
         match self.now.load(Ordering::SeqCst) {
-            STARTING => Phase::Starting,
-            OPEN => Phase::Open,
-            DRAINING => Phase::Draining,
-            _ => Phase::Closed,
+            STARTING => EnginePhase::Starting,
+            OPEN => EnginePhase::Open,
+            DRAINING => EnginePhase::Draining,
+            _ => EnginePhase::Closed,
         }
     }
 
     /// Resolves when `phase` is reached, or when the last handle is dropped, which also closes the
     /// engine.
-    pub(crate) async fn reached(&self, phase: Phase) {
+    pub(crate) async fn reached(&self, phase: EnginePhase) {
         let mut changes = self.changes.clone();
         loop {
             // In this order, so that no change is missed between the check and the wait.
@@ -74,6 +74,6 @@ impl PhaseWatch {
     }
 }
 
-const STARTING: u8 = Phase::Starting as u8;
-const OPEN: u8 = Phase::Open as u8;
-const DRAINING: u8 = Phase::Draining as u8;
+const STARTING: u8 = EnginePhase::Starting as u8;
+const OPEN: u8 = EnginePhase::Open as u8;
+const DRAINING: u8 = EnginePhase::Draining as u8;

@@ -10,7 +10,7 @@ use super::call_state::{CallStage, CallState};
 use super::event_queue::EventReceiver;
 use super::run::StartMode;
 use super::subscribers::Subscription;
-use super::{Engine, EngineError, Event, Inner, NewCall, Phase, Progress, audit};
+use super::{Engine, EngineError, EnginePhase, Event, Inner, NewCall, Progress, audit};
 use crate::id::{InputKey, TaskId};
 use crate::input::InputResponse;
 use crate::outcome::Outcome;
@@ -91,7 +91,7 @@ impl RunningCall {
         tokio::select! {
             biased;
             event = self.events.next() => event,
-            () = self.inner.reached(Phase::Closed) => None,
+            () = self.inner.reached(EnginePhase::Closed) => None,
         }
     }
 

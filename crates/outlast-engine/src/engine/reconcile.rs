@@ -7,7 +7,7 @@ use std::sync::Arc;
 use tokio::sync::mpsc;
 
 use super::run::RetryDelay;
-use super::{Inner, Phase};
+use super::{EnginePhase, Inner};
 use crate::id::{Scope, TaskId};
 use crate::store::{InsertResult, Snapshot, StoreError, StoreFuture};
 
@@ -30,7 +30,7 @@ impl Inner {
                 delay = RetryDelay::default();
                 tokio::select! {
                     biased;
-                    () = self.reached(Phase::Closed) => return,
+                    () = self.reached(EnginePhase::Closed) => return,
                     id = queue.recv() => pending.extend(id),
                 }
             }
@@ -51,7 +51,7 @@ impl Inner {
             if !pending.is_empty() {
                 tokio::select! {
                     biased;
-                    () = self.reached(Phase::Closed) => return,
+                    () = self.reached(EnginePhase::Closed) => return,
                     () = delay.wait(&*self.ids) => {}
                 }
             }
@@ -80,7 +80,7 @@ impl Inner {
     pub(crate) async fn remove_uncreated(&self, id: TaskId) {
         let mut delay = RetryDelay::default();
         while let Err(error) = self.remove_unless_ended(id).await {
-            if !error.is_transient() || self.phase() == Phase::Closed {
+            if !error.is_transient() || self.phase() == EnginePhase::Closed {
                 tracing::error!(task = %id, %error, "could not remove a task whose creation failed");
                 return;
             }

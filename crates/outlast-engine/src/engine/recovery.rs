@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::call_state::{CallStage, CallState};
 use super::change::ChangeError;
 use super::run::{RetryDelay, StartMode, outcome_unknown};
-use super::{Inner, Phase, Runner, audit};
+use super::{EnginePhase, Inner, Runner, audit};
 use crate::id::Scope;
 use crate::origin::RetryClass;
 use crate::outcome::Outcome;
@@ -83,7 +83,7 @@ impl Inner {
             if let Some(error) = failure {
                 failures += 1;
                 let enough = retry_limit == RetryLimit::AtStart && failures > MAX_FAILURES_AT_START;
-                if enough || !error.is_transient() || self.phase() == Phase::Closed {
+                if enough || !error.is_transient() || self.phase() == EnginePhase::Closed {
                     return Err(error);
                 }
                 tracing::warn!(%error, "cannot recover tasks; retrying");

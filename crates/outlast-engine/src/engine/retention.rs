@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use outlast_wire::{Raw, Timestamp};
 
-use super::{Engine, EngineError, Inner, Phase, audit};
+use super::{Engine, EngineError, EnginePhase, Inner, audit};
 use crate::id::{Revision, Scope, TaskId};
 use crate::runtime::sleep;
 use crate::store::{Filter, Snapshot, Status, StoreError};
@@ -82,13 +82,13 @@ impl Retention {
 
 /// What was kept of one status so far.
 #[derive(Clone, Copy, Default)]
-struct Kept {
+struct RetainedSoFar {
     count: u64,
     bytes: u64,
 }
 
 impl RetentionLimits {
-    fn exceeded(&self, ended: Timestamp, now: Timestamp, kept: Kept) -> bool {
+    fn exceeded(&self, ended: Timestamp, now: Timestamp, kept: RetainedSoFar) -> bool {
         self.age
             .is_some_and(|age| u128::from(now.since(ended)) > age.as_millis())
             || self.count.is_some_and(|count| kept.count > count)
@@ -129,7 +129,7 @@ impl RetentionScan {
                 .collect(),
             ..Filter::default()
         };
-        let mut kept = [Kept::default(); 3];
+        let mut kept = [RetainedSoFar::default(); 3];
         let mut seen = HashMap::new();
         let mut excess = ExcessTasks::default();
         let mut after = None;
@@ -181,7 +181,7 @@ impl RetentionScan {
 impl Inner {
     /// Deletes excess tasks, unless they have changed.
     async fn delete_excess(&self, excess: &ExcessTasks) -> Result<(), StoreError> {
-        for batch in excess.tasks.chunks(REMOVED_AT_ONCE) {
+        for batch in excess.tasks.chunks(MAX_REMOVED_TASKS) {
             let removed = self.store.remove(self.node, batch.to_vec()).await?;
             for id in removed {
                 audit::pruned(id);
@@ -210,7 +210,7 @@ impl Inner {
             };
             tokio::select! {
                 biased;
-                () = self.reached(Phase::Closed) => return,
+                () = self.reached(EnginePhase::Closed) => return,
                 () = sleep(pause) => {}
             }
         }
@@ -221,7 +221,7 @@ impl Inner {
 const PAGE_TASKS: usize = 256;
 
 /// How many tasks are removed in one transaction.
-const REMOVED_AT_ONCE: usize = 256;
+const MAX_REMOVED_TASKS: usize = 256;
 
 /// How many excess tasks are found at once.
 const MAX_EXCESS_TASKS: usize = 4_096;

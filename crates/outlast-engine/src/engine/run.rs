@@ -8,7 +8,7 @@ use futures_util::FutureExt as _;
 use tracing::Instrument;
 
 use super::call_state::CallState;
-use super::{CallContext, Inner, Phase, Runner, call_span};
+use super::{CallContext, EnginePhase, Inner, Runner, call_span};
 use crate::backoff::Backoff;
 use crate::clock::Ids;
 use crate::outcome::{ErrorCode, Outcome};
@@ -29,7 +29,7 @@ impl Inner {
         runner: Arc<dyn Runner>,
         start_mode: StartMode,
     ) {
-        if self.phase() == Phase::Closed {
+        if self.phase() == EnginePhase::Closed {
             self.calls.take(call_state.id, call_state.attempt);
             call_state.abort();
             self.announce_orphan().await;

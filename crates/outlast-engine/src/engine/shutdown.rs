@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Engine, EngineError, Inner, Phase};
+use super::{Engine, EngineError, EnginePhase, Inner};
 use crate::runtime::timeout;
 
 /// The result of a shutdown.
@@ -17,10 +17,10 @@ impl Engine {
     /// Refuses new work, lets running calls finish for at most `drain`, stops the rest without
     /// ending their tasks, and leaves the store. The store itself stays open.
     pub async fn shutdown(self, drain: Duration) -> Result<ShutdownReport, EngineError> {
-        self.shutdown_guard.enter(Phase::Draining);
+        self.shutdown_guard.enter(EnginePhase::Draining);
         // Calls that finish in time store their outcomes as usual.
         let _ = timeout(drain, self.inner.calls.wait_until_idle()).await;
-        self.shutdown_guard.enter(Phase::Closed);
+        self.shutdown_guard.enter(EnginePhase::Closed);
         self.inner.subscribers.close();
         let interrupted = self.inner.abort_all();
         self.inner.store.leave(self.inner.node).await?;

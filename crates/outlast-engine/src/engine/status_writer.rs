@@ -7,7 +7,7 @@ use tokio::sync::Notify;
 
 use super::call_state::CallState;
 use super::change::ChangeError;
-use super::{Inner, Phase};
+use super::{EnginePhase, Inner};
 use crate::id::{Scope, TaskId};
 use crate::runtime::{Mutex, MutexGuard, sleep, spawn};
 use crate::store::{Snapshot, StoreError};
@@ -46,7 +46,7 @@ impl Inner {
         loop {
             tokio::select! {
                 biased;
-                () = self.reached(Phase::Closed) => return,
+                () = self.reached(EnginePhase::Closed) => return,
                 () = self.status_queue.ready.notified() => {}
             }
             // Wait so that several updates share a commit. The end of a call in between stores its

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::recovery::RetryLimit;
 use super::run::RetryDelay;
-use super::{Event, Inner, Phase, Progress};
+use super::{EnginePhase, Event, Inner, Progress};
 use crate::id::{Scope, TaskId};
 use crate::outcome::Ending;
 use crate::store::{StoreError, StoreEvent, StoreEvents};
@@ -16,7 +16,7 @@ impl Inner {
         loop {
             let event = tokio::select! {
                 biased;
-                () = self.reached(Phase::Closed) => return,
+                () = self.reached(EnginePhase::Closed) => return,
                 event = events.recv() => event,
             };
             match event {
@@ -46,7 +46,7 @@ impl Inner {
         loop {
             tokio::select! {
                 biased;
-                () = self.reached(Phase::Closed) => return,
+                () = self.reached(EnginePhase::Closed) => return,
                 () = self.orphans.notified() => {}
             }
             if let Err(error) = self.recover(RetryLimit::Unlimited).await {
@@ -73,7 +73,7 @@ impl Inner {
         loop {
             tokio::select! {
                 biased;
-                () = self.reached(Phase::Closed) => return None,
+                () = self.reached(EnginePhase::Closed) => return None,
                 () = delay.wait(&*self.ids) => {}
             }
             match self.store.join(self.node).await {

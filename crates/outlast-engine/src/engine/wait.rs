@@ -6,7 +6,7 @@ use tokio::sync::oneshot;
 
 use super::event_queue::EventReceiver;
 use super::subscribers::Subscription;
-use super::{EndedTask, Engine, EngineError, Event, Inner, Phase};
+use super::{EndedTask, Engine, EngineError, EnginePhase, Event, Inner};
 use crate::id::{Scope, TaskId};
 use crate::store::{Committed, Snapshot};
 use crate::task::Task;
@@ -29,7 +29,7 @@ impl Watch {
         tokio::select! {
             biased;
             event = self.events.next() => event,
-            () = self.inner.reached(Phase::Closed) => None,
+            () = self.inner.reached(EnginePhase::Closed) => None,
         }
     }
 }
@@ -62,7 +62,7 @@ impl OutcomeWait {
         loop {
             // If the engine is closed, no notification arrives. A waiter that was registered before
             // is removed at the close: its receiver fails, and the loop returns to this check.
-            if engine.inner.phase() == Phase::Closed {
+            if engine.inner.phase() == EnginePhase::Closed {
                 return Err(EngineError::Closing);
             }
             let (_subscription, received) = end;

@@ -37,12 +37,12 @@ pub struct Index<C> {
     shards: Shards<Shard<C>>,
     owners: Owners,
     nodes: Nodes,
-    counts: CachePadded<Counts>,
+    counts: CachePadded<TaskCounters>,
 }
 
 /// Counters that every new task changes; padded together.
 #[derive(Debug, Default)]
-struct Counts {
+struct TaskCounters {
     open: AtomicU64,
     retained: AtomicU64,
     next_position: AtomicU64,
@@ -85,9 +85,9 @@ impl<C: Clone> Index<C> {
             shards: Shards::default(),
             owners: Owners::default(),
             nodes: Nodes::default(),
-            counts: CachePadded::new(Counts {
+            counts: CachePadded::new(TaskCounters {
                 next_position: AtomicU64::new(first.0),
-                ..Counts::default()
+                ..TaskCounters::default()
             }),
         }
     }

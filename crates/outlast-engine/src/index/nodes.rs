@@ -12,10 +12,10 @@ use crate::runtime::Mutex;
 use crate::runtime::atomic::{AtomicU64, Ordering};
 use crate::store::{NodeState, NodeStatus, StoreEvent, StoreEvents};
 
-type Joined = BTreeMap<NodeId, Member>;
+type JoinedNodes = BTreeMap<NodeId, JoinedNode>;
 
 #[derive(Debug)]
-struct Member {
+struct JoinedNode {
     sender: mpsc::UnboundedSender<StoreEvent>,
     epoch: u64,
     address: Option<Arc<str>>,
@@ -23,7 +23,7 @@ struct Member {
 
 #[derive(Debug, Default)]
 pub(super) struct Nodes {
-    joined: Mutex<Joined>,
+    joined: Mutex<JoinedNodes>,
     /// The only joined node, if there is one. It has no other node to notify and takes no lock.
     only: OnlyNode,
 }
@@ -35,7 +35,7 @@ impl Nodes {
         let before = joined.remove(&node);
         let epoch = before.as_ref().map_or(0, |before| before.epoch) + 1;
         let address = before.and_then(|before| before.address);
-        let member = Member {
+        let member = JoinedNode {
             sender,
             epoch,
             address,
@@ -106,7 +106,7 @@ impl Nodes {
 struct OnlyNode(AtomicU64);
 
 impl OnlyNode {
-    fn update(&self, joined: &Joined) {
+    fn update(&self, joined: &JoinedNodes) {
         let mut nodes = joined.keys();
         let only = match (nodes.next(), nodes.next()) {
             (Some(node), None) => node.0.wrapping_add(1),

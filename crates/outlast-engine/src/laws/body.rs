@@ -51,7 +51,7 @@ pub async fn cancelled_task_has_no_body(store: &Arc<dyn Store>) {
 pub async fn body_survives_an_extension(store: &Arc<dyn Store>) {
     let task = stored(store, task(1)).await;
     let task = ended(store, &task, result("[1,2]")).await;
-    let reply = changed(store, &task, Command::Extend { ttl: 2 * TTL }).await;
+    let reply = changed(store, &task, Command::Extend { ttl: 2 * TTL_MS }).await;
     assert_eq!(body(store, task.id).await, Some(raw("[1,2]")));
     assert_eq!(loaded(store, task.id).await, Some(reply));
 }

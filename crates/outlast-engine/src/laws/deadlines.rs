@@ -18,7 +18,7 @@ pub async fn nothing_is_due_in_an_empty_store(store: &Arc<dyn Store>) {
 /// A task is due at its deadline and not a millisecond before.
 pub async fn task_is_due_at_its_deadline(store: &Arc<dyn Store>) {
     let task = stored(store, task(1)).await;
-    let moment = CREATED.plus(TTL);
+    let moment = CREATED.plus(TTL_MS);
     let early = due(store, Timestamp(moment.0 - 1)).await;
     assert_eq!((early.tasks, early.next), (vec![], Some(moment)));
     let exact = due(store, moment).await;
@@ -29,8 +29,8 @@ pub async fn task_is_due_at_its_deadline(store: &Arc<dyn Store>) {
 /// Reading changes nothing: a due task stays due until it is handled.
 pub async fn due_task_stays_due(store: &Arc<dyn Store>) {
     stored_all(store, 0..3).await;
-    let first = due(store, CREATED.plus(TTL)).await;
-    let again = due(store, CREATED.plus(TTL)).await;
+    let first = due(store, CREATED.plus(TTL_MS)).await;
+    let again = due(store, CREATED.plus(TTL_MS)).await;
     assert_eq!(sorted(first), sorted(again));
 }
 
@@ -99,12 +99,12 @@ pub async fn removed_task_is_never_due(store: &Arc<dyn Store>) {
 /// An extension changes the deadline, before the end and after, and so does a shorter TTL.
 pub async fn extension_moves_the_deadline(store: &Arc<dyn Store>) {
     let mut task = stored(store, task(1)).await;
-    for ttl in [2 * TTL, TTL / 2] {
+    for ttl in [2 * TTL_MS, TTL_MS / 2] {
         task = changed(store, &task, Command::Extend { ttl }).await;
         only_due_at(store, CREATED.plus(ttl)).await;
     }
     task = ended(store, &task, result("1")).await;
-    for ttl in [3 * TTL, TTL] {
+    for ttl in [3 * TTL_MS, TTL_MS] {
         task = changed(store, &task, Command::Extend { ttl }).await;
         only_due_at(store, CREATED.plus(ttl)).await;
     }
@@ -122,17 +122,17 @@ pub async fn cancel_deadline_is_due(store: &Arc<dyn Store>) {
 
 /// The run limit applies while the task works, and is postponed while it awaits input.
 pub async fn run_limit_is_due_while_the_task_works(store: &Arc<dyn Store>) {
-    let lifetime = Lifetime::new(TTL, TtlPolicy::KeepLive, Some(10_000));
+    let lifetime = Lifetime::new(TTL_MS, TtlPolicy::KeepLive, Some(10_000));
     let task = stored(store, task_with_lifetime(1, lifetime)).await;
     only_due_at(store, CREATED.plus(10_000)).await;
     let waiting = changed(store, &task, request_input(&task, "name")).await;
-    only_due_at(store, CREATED.plus(TTL)).await;
+    only_due_at(store, CREATED.plus(TTL_MS)).await;
     // It waits for one second.
     let works = changed(store, &waiting, provide_input("name")).await;
     only_due_at(store, CREATED.plus(11_000)).await;
     let over = ended(store, &works, result("1")).await;
     only_due_at(store, over.expires()).await;
-    assert!(over.expires() > CREATED.plus(TTL), "kept after the end");
+    assert!(over.expires() > CREATED.plus(TTL_MS), "kept after the end");
 }
 
 fn with_ttl(n: u64, ttl: u64) -> crate::task::Task {

@@ -36,7 +36,7 @@ pub const NODE_C: NodeId = NodeId(3);
 pub const CREATED: Timestamp = Timestamp(1_785_000_000_000);
 
 /// The default TTL in milliseconds.
-pub const TTL: u64 = 3_600_000;
+pub const TTL_MS: u64 = 3_600_000;
 
 /// A quota that no law reaches.
 pub const LARGE_QUOTA: Quota = Quota {
@@ -107,7 +107,7 @@ pub fn new_task(n: u64) -> NewTask {
         origin: Arc::new(origin()),
         request_key: None,
         executor: NODE_A,
-        lifetime: Lifetime::new(TTL, TtlPolicy::Strict, None),
+        lifetime: Lifetime::new(TTL_MS, TtlPolicy::Strict, None),
         poll_interval_ms: 1_000,
     }
 }

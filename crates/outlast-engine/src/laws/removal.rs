@@ -10,7 +10,7 @@ use crate::transition::Command;
 /// A task that has changed in the meantime is not removed.
 pub async fn remove_is_compare_and_set(store: &Arc<dyn Store>) {
     let first = stored(store, task(1)).await;
-    let second = changed(store, &first, Command::Extend { ttl: 2 * TTL }).await;
+    let second = changed(store, &first, Command::Extend { ttl: 2 * TTL_MS }).await;
     let future = Revision(second.revision.0 + 1);
     for stale in [first.revision, future] {
         assert_eq!(removal(store, [(first.id, stale)]).await, []);

@@ -122,7 +122,7 @@ async fn everything(store: &Arc<dyn Store>) -> Arc<Task> {
             ..origin()
         }),
         request_key: Some("r-1".into()),
-        lifetime: Lifetime::new(TTL, TtlPolicy::KeepLive, Some(30_000)),
+        lifetime: Lifetime::new(TTL_MS, TtlPolicy::KeepLive, Some(30_000)),
         poll_interval_ms: 250,
         ..new_task(1)
     };
@@ -140,7 +140,7 @@ async fn everything(store: &Arc<dyn Store>) -> Arc<Task> {
     let task = changed(store, &task, status(&task, "drawing")).await;
     let deadline = task.updated.plus(5_000);
     let task = changed(store, &task, Command::RequestCancel { deadline }).await;
-    let task = changed(store, &task, Command::Extend { ttl: 2 * TTL }).await;
+    let task = changed(store, &task, Command::Extend { ttl: 2 * TTL_MS }).await;
     assert!(task.outstanding().is_some() && !task.input.responses.is_empty());
     assert!(task.input.responses.contains_key(&InputKey::new("first")));
     assert!(task.lifetime.waited_ms > 0 && task.lifetime.waiting_since.is_some());

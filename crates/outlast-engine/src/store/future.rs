@@ -10,9 +10,9 @@ use super::{Reason, StoreError};
 /// The reply of a store to one operation. A write may take place whether or not its reply is
 /// awaited.
 #[must_use = "the reply says whether the operation took place"]
-pub struct StoreFuture<'a, T>(Reply<'a, T>);
+pub struct StoreFuture<'a, T>(FutureState<'a, T>);
 
-enum Reply<'a, T> {
+enum FutureState<'a, T> {
     /// `None` once it was polled. No allocation and no wake-up is needed for it.
     Ready(Option<Result<T, StoreError>>),
     Boxed(Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 'a>>),
@@ -21,12 +21,12 @@ enum Reply<'a, T> {
 impl<'a, T> StoreFuture<'a, T> {
     /// A reply that is known already.
     pub fn ready(reply: Result<T, StoreError>) -> Self {
-        Self(Reply::Ready(Some(reply)))
+        Self(FutureState::Ready(Some(reply)))
     }
 
     /// A reply that this future computes.
     pub fn boxed(work: impl Future<Output = Result<T, StoreError>> + Send + 'a) -> Self {
-        Self(Reply::Boxed(Box::pin(work)))
+        Self(FutureState::Boxed(Box::pin(work)))
     }
 }
 
@@ -43,10 +43,10 @@ impl<T: Unpin> Future for StoreFuture<'_, T> {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         match &mut self.0 {
-            Reply::Ready(reply) => {
+            FutureState::Ready(reply) => {
                 Poll::Ready(reply.take().expect("`StoreFuture` polled after completion"))
             }
-            Reply::Boxed(work) => work.as_mut().poll(cx),
+            FutureState::Boxed(work) => work.as_mut().poll(cx),
         }
     }
 }

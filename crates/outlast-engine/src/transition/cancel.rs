@@ -2,13 +2,13 @@
 
 use outlast_wire::Timestamp;
 
-use super::{Change, Effect, Effects, Refused, end};
+use super::{CommandResult, Effect, Effects, Refused, end};
 use crate::outcome::Outcome;
 use crate::task::{CancelIntent, Fields, TimelineEvent};
 
 /// V1-CANCEL-3, V1-CANCEL-4: the task is cancelled before the response is sent, whatever the work
 /// does later.
-pub(super) fn now(fields: &mut Fields, now: Timestamp) -> Change {
+pub(super) fn now(fields: &mut Fields, now: Timestamp) -> CommandResult {
     end::end(fields, Outcome::Cancelled, None, now)
 }
 

@@ -2,7 +2,7 @@
 
 use outlast_wire::Timestamp;
 
-use super::{AFTER_END, Change, wait_for};
+use super::{AFTER_END, CommandResult, wait_for};
 use crate::outcome::{Outcome, StatusMessage};
 use crate::task::{Fields, State, TimelineEvent, TtlPolicy};
 
@@ -11,7 +11,7 @@ pub(super) fn end(
     outcome: Outcome,
     message: StatusMessage,
     now: Timestamp,
-) -> Change {
+) -> CommandResult {
     wait_for(fields, Vec::new(), now);
     fields.state = State::Ended(outcome.ending());
     fields.input.forget_responses();
@@ -25,7 +25,7 @@ pub(super) fn end(
         fields.lifetime.ttl_ms = fields.lifetime.ttl_ms.max(ttl_after_the_end);
     }
     fields.timeline.record(now, TimelineEvent::Ended);
-    Change {
+    CommandResult {
         body: outcome.into_body(),
         effects: AFTER_END.into(),
     }

@@ -2,7 +2,7 @@
 
 use outlast_wire::Timestamp;
 
-use super::{Change, Effect, Effects, Next, PUBLISH, Refused, Step, end};
+use super::{CommandResult, Effect, Effects, Next, PUBLISH, Refused, Step, end};
 use crate::outcome::{ErrorCode, Outcome};
 use crate::task::{Fields, TimelineEvent};
 
@@ -16,7 +16,7 @@ pub(super) fn removal() -> Step {
 
 /// Handles a deadline of [`Task::due`](crate::Task::due) that has passed, for a task that is not
 /// removed.
-pub(super) fn due(fields: &mut Fields, now: Timestamp) -> Result<Change, Refused> {
+pub(super) fn due(fields: &mut Fields, now: Timestamp) -> Result<CommandResult, Refused> {
     let ended = fields.state.ending().is_some();
     if !ended && fields.cancel.is_some_and(|intent| now >= intent.deadline) {
         return Ok(end::end(fields, Outcome::Cancelled, None, now));
@@ -36,7 +36,7 @@ pub(super) fn due(fields: &mut Fields, now: Timestamp) -> Result<Change, Refused
     if now >= fields.expires() {
         let age = now.since(fields.created);
         let ttl = age.saturating_add(fields.lifetime.granted_ttl_ms.max(1));
-        return extend(fields, ttl, now).map(Change::from);
+        return extend(fields, ttl, now).map(CommandResult::from);
     }
     Err(Refused::NotDue)
 }

@@ -216,7 +216,7 @@ impl Task {
         }
         let mut next = self;
         let fields = Arc::make_mut(&mut next).fields();
-        let Change { body, effects } = change(fields, command, now)?;
+        let CommandResult { body, effects } = change(fields, command, now)?;
         // V1-LIFE-9: the timestamps of a task never go back.
         fields.updated = fields.updated.max(now);
         fields.revision = fields.revision.next();
@@ -250,12 +250,12 @@ impl Task {
 }
 
 /// What a command produces apart from the changed fields.
-struct Change {
+struct CommandResult {
     body: Option<Raw>,
     effects: Effects,
 }
 
-impl From<Effects> for Change {
+impl From<Effects> for CommandResult {
     fn from(effects: Effects) -> Self {
         Self {
             body: None,
@@ -264,7 +264,7 @@ impl From<Effects> for Change {
     }
 }
 
-fn change(fields: &mut Fields, command: Command, now: Timestamp) -> Result<Change, Refused> {
+fn change(fields: &mut Fields, command: Command, now: Timestamp) -> Result<CommandResult, Refused> {
     let effects = match command {
         Command::Due => return expire::due(fields, now),
         Command::CancelNow => return Ok(cancel::now(fields, now)),

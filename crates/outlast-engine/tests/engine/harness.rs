@@ -18,13 +18,13 @@ use outlast_wire::{Raw, Timestamp};
 pub(crate) struct Harness {
     pub(crate) engine: Engine,
     pub(crate) clock: Arc<SimClock>,
-    pub(crate) tools: Arc<Tools>,
+    pub(crate) tools: Arc<CountingTools>,
     pub(crate) store: Arc<dyn Store>,
 }
 
 /// Counts the calls that were run.
 #[derive(Default)]
-pub(crate) struct Tools {
+pub(crate) struct CountingTools {
     pub(crate) started: AtomicUsize,
     pub(crate) finished: AtomicUsize,
     pub(crate) reattached: AtomicUsize,
@@ -41,7 +41,7 @@ impl Harness {
 
     pub(crate) async fn on(store: Arc<dyn Store>, policy: Policy) -> Self {
         let clock = Arc::new(SimClock::new(Timestamp(1_700_000_000_000)));
-        let tools = Arc::new(Tools::default());
+        let tools = Arc::new(CountingTools::default());
         let engine = open(&store, policy, &clock, &tools).await;
         Self {
             engine,
@@ -78,7 +78,7 @@ async fn open(
     store: &Arc<dyn Store>,
     policy: Policy,
     clock: &Arc<SimClock>,
-    tools: &Arc<Tools>,
+    tools: &Arc<CountingTools>,
 ) -> Engine {
     let builder = Engine::builder(store.clone())
         .policy(policy)
@@ -148,7 +148,7 @@ pub(crate) async fn pass(millis: u64) {
 }
 
 #[async_trait]
-impl Runner for Tools {
+impl Runner for CountingTools {
     async fn run(&self, call: Arc<Origin>, cx: CallContext) -> Outcome {
         self.started.fetch_add(1, Ordering::SeqCst);
         let outcome = match call.tool.as_deref().unwrap_or_default() {

@@ -8,7 +8,7 @@ use outlast_engine::store::{Health, OpeningStore, Reason};
 use outlast_engine::{Engine, MemoryStore, Policy, Store, StoreError};
 use tokio::sync::oneshot;
 
-use crate::harness::{Harness, Tools, ada, call, owner};
+use crate::harness::{CountingTools, Harness, ada, call, owner};
 
 type OpenResult = Result<Arc<dyn Store>, StoreError>;
 
@@ -33,7 +33,9 @@ async fn requests_during_opening_are_refused_as_starting() {
     before.wait(id).await;
     let (open, store) = opening();
     let builder = Engine::builder(store.clone()).clock(before.clock.clone());
-    let (engine, start) = builder.runner("tools", Arc::new(Tools::default())).start();
+    let (engine, start) = builder
+        .runner("tools", Arc::new(CountingTools::default()))
+        .start();
     let start = tokio::spawn(start);
     is_starting(engine.get(&ada(), id).await);
     is_starting(engine.load(&ada(), id).await);

@@ -8,7 +8,7 @@ use outlast_engine::store::{Record, RecordKey, RecordWrite, Status};
 use outlast_engine::{Engine, MemoryStore, Store, Task, TaskId};
 use outlast_testkit::eventually;
 
-use crate::harness::{Tools, accept, ada, call, open_keys};
+use crate::harness::{CountingTools, accept, ada, call, open_keys};
 
 /// Records each status of a task under its revision.
 #[derive(Default)]
@@ -35,7 +35,7 @@ impl StatusRecorder for Statuses {
 /// An engine on `store` with a recorder.
 async fn open(store: &Arc<dyn Store>) -> (Engine, Arc<Statuses>) {
     let recorder = Arc::new(Statuses::default());
-    let tools: Arc<Tools> = Arc::default();
+    let tools: Arc<CountingTools> = Arc::default();
     let builder = Engine::builder(store.clone()).runner("tools", tools);
     let (engine, _) = builder
         .status_recorder(recorder.clone())

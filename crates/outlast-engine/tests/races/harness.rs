@@ -18,13 +18,13 @@ use shuttle::sync::atomic::{AtomicU64, Ordering};
 use shuttle::{Config, MaxSteps, Runner};
 
 use crate::interleaved_store::InterleavedStore;
-use crate::tools::{Tools, raw};
+use crate::tools::{RaceTools, raw};
 
 /// One store, one clock, and any number of engines.
 pub(crate) struct Harness {
     pub(crate) store: Arc<InterleavedStore>,
     pub(crate) clock: Arc<ManualClock>,
-    pub(crate) tools: Arc<Tools>,
+    pub(crate) tools: Arc<RaceTools>,
     names: Arc<SequentialIds>,
 }
 

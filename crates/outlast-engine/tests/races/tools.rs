@@ -14,13 +14,13 @@ use shuttle::future::yield_now;
 use shuttle::rand::Rng;
 
 #[derive(Default)]
-pub(crate) struct Tools {
+pub(crate) struct RaceTools {
     started: Mutex<HashMap<(TaskId, Attempt), usize>>,
     /// How many input requests were withdrawn.
     pub(crate) withdrawn: Mutex<usize>,
 }
 
-impl Tools {
+impl RaceTools {
     /// How many attempts were started. Fails if one was started twice (P5).
     pub(crate) fn starts(&self) -> usize {
         let started = self.started.lock().unwrap();
@@ -35,7 +35,7 @@ impl Tools {
 }
 
 #[async_trait]
-impl Runner for Tools {
+impl Runner for RaceTools {
     async fn run(&self, call: Arc<Origin>, cx: CallContext) -> Outcome {
         self.start(&cx);
         match call.tool.as_deref().unwrap() {

@@ -102,7 +102,7 @@ struct Header(Vec<u8>, u64);
 impl Header {
     /// The number that SQLite changes with the schema, and with each `VACUUM`.
     fn schema_cookie(&self) -> Option<u32> {
-        (self.0.len() == HEADER_BYTES).then(|| number(&self.0, SCHEMA_COOKIE_AT))
+        (self.0.len() == HEADER_BYTES).then(|| number(&self.0, SCHEMA_COOKIE_OFFSET_BYTES))
     }
 }
 
@@ -199,7 +199,7 @@ impl LogScan {
             }
             match number(head, 0) {
                 schema::MARK_PAGE => pending = Mark::find(page),
-                1 => pending_cookie = Some(number(page, SCHEMA_COOKIE_AT)),
+                1 => pending_cookie = Some(number(page, SCHEMA_COOKIE_OFFSET_BYTES)),
                 _ => {}
             }
             if ends_transaction {
@@ -260,7 +260,7 @@ const OTHER_LOG: &str = "it is the log of another file, or of a later or earlier
 const HEADER_BYTES: usize = 100;
 
 /// Where the schema cookie is in the header.
-const SCHEMA_COOKIE_AT: usize = 40;
+const SCHEMA_COOKIE_OFFSET_BYTES: usize = 40;
 
 const MAGIC: u32 = 0x377f_0682;
 

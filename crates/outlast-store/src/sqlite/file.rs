@@ -80,8 +80,8 @@ pub(super) fn inspect(path: &Path) -> Result<FileState, OpenError> {
 /// Refuses the file of another program, and of a build from before the first release.
 pub(super) fn require_application(path: &Path, application: u32) -> Result<(), OpenError> {
     match application {
-        schema::APPLICATION => Ok(()),
-        schema::UNRELEASED_APPLICATION => Err(OpenError::Unreleased {
+        schema::APPLICATION_ID => Ok(()),
+        schema::UNRELEASED_APPLICATION_ID => Err(OpenError::Unreleased {
             path: path.to_owned(),
         }),
         other => {

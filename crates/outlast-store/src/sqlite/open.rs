@@ -69,12 +69,12 @@ impl Sqlite {
         };
         let refused = || OpenError::sqlite(&path);
         let had_log = file::side_file(&path, "-wal").exists();
-        let contents = Contents::read(&path, &options, log, &lock).inspect_err(|_| {
+        let contents = StoreFile::read(&path, &options, log, &lock).inspect_err(|_| {
             if !had_log {
                 file::remove_empty_log(&path);
             }
         })?;
-        let Contents {
+        let StoreFile {
             mut connection,
             version,
             mark,
@@ -125,7 +125,7 @@ impl Sqlite {
 }
 
 /// The content of a complete store.
-struct Contents {
+struct StoreFile {
     connection: Connection,
     version: u32,
     mark: Mark,
@@ -133,7 +133,7 @@ struct Contents {
     record_expiry: Option<Timestamp>,
 }
 
-impl Contents {
+impl StoreFile {
     /// Reads the file without changing it.
     fn read(
         path: &Path,

@@ -15,10 +15,10 @@ use super::options::SqliteOptions;
 use crate::open_error::OpenError;
 
 /// The SQLite application id of a store: `OutS`.
-pub(super) const APPLICATION: u32 = 0x4f75_7453;
+pub(super) const APPLICATION_ID: u32 = 0x4f75_7453;
 
 /// The application id of builds before the first release, whose format is not supported: `OutL`.
-pub(super) const UNRELEASED_APPLICATION: u32 = 0x4f75_744c;
+pub(super) const UNRELEASED_APPLICATION_ID: u32 = 0x4f75_744c;
 
 /// The schema version that this program writes.
 pub(super) const VERSION: u32 = MIGRATIONS.len() as u32;
@@ -39,7 +39,7 @@ pub(super) fn create(path: &Path, options: &SqliteOptions) -> Result<(), OpenErr
     let refused = || OpenError::sqlite(&draft);
     let mut connection = connect::creating(&draft, options).map_err(refused())?;
     connection
-        .pragma_update(None, "application_id", APPLICATION)
+        .pragma_update(None, "application_id", APPLICATION_ID)
         .map_err(refused())?;
     fill(&mut connection).map_err(refused())?;
     // Closing the last connection moves everything into the file that is renamed.

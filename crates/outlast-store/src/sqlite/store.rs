@@ -25,7 +25,7 @@ use super::health::HealthState;
 use super::readers::Readers;
 use super::records;
 use super::row::RowId;
-use super::writer::{Operation, Removal, Reply};
+use super::writer::{Operation, Removal, ReplySender};
 
 /// Stores tasks in one SQLite file.
 #[derive(Debug)]
@@ -89,7 +89,7 @@ impl Sqlite {
     /// Queues an operation. The reply arrives when it is done.
     fn write<T: Send + 'static>(
         &self,
-        operation: impl FnOnce(Reply<T>) -> Operation,
+        operation: impl FnOnce(ReplySender<T>) -> Operation,
     ) -> StoreFuture<'static, T> {
         let (reply, answer) = oneshot::channel();
         let given = self

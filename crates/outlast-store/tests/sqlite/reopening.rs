@@ -22,7 +22,7 @@ async fn a_closed_store_opens_as_it_was() {
     let before = fill(&store).await;
     store.close().await.unwrap();
     let store = folder.open().await;
-    assert_eq!(Everything::of(&store).await, before);
+    assert_eq!(StoreDump::of(&store).await, before);
 }
 
 #[tokio::test]
@@ -32,7 +32,7 @@ async fn a_dropped_store_opens_as_it_was() {
     let before = fill(&store).await;
     drop(store);
     let store = folder.open().await;
-    assert_eq!(Everything::of(&store).await, before);
+    assert_eq!(StoreDump::of(&store).await, before);
 }
 
 #[tokio::test]
@@ -45,7 +45,7 @@ async fn files_copied_from_a_running_store_open_as_it_was() {
         fs::copy(folder.file(name), copy.file(name)).unwrap();
     }
     let store = copy.open().await;
-    assert_eq!(Everything::of(&store).await, before);
+    assert_eq!(StoreDump::of(&store).await, before);
 }
 
 #[tokio::test]
@@ -97,14 +97,14 @@ async fn a_creation_number_is_never_reused() {
 
 /// Everything that a store returns.
 #[derive(Debug, PartialEq)]
-struct Everything {
+struct StoreDump {
     tasks: Vec<(Snapshot, Task, Option<Raw>)>,
     pages: Vec<Page>,
     records: Vec<Record>,
     due: Vec<(TaskId, outlast_engine::Revision)>,
 }
 
-impl Everything {
+impl StoreDump {
     async fn of(store: &Arc<dyn Store>) -> Self {
         let mut tasks = Vec::new();
         let mut pages = Vec::new();
@@ -128,7 +128,7 @@ impl Everything {
             records.extend(store.records(kind, None, fixtures::CREATED).await.unwrap());
         }
         let due = store
-            .due(fixtures::CREATED.plus(2 * fixtures::TTL), 100)
+            .due(fixtures::CREATED.plus(2 * fixtures::TTL_MS), 100)
             .await
             .unwrap();
         let mut due = due.tasks;
@@ -143,7 +143,7 @@ impl Everything {
 }
 
 /// Stores tasks in every state, with every field set in some of them.
-async fn fill(store: &Arc<dyn Store>) -> Everything {
+async fn fill(store: &Arc<dyn Store>) -> StoreDump {
     fixtures::stored(store, fixtures::task(1)).await;
 
     let busy = fixtures::stored(store, rich_task(2)).await;
@@ -205,13 +205,13 @@ async fn fill(store: &Arc<dyn Store>) -> Everything {
 
     let mut session = fixtures::record("session", "a");
     session.owner = Some(odd_owner());
-    session.expires = Some(fixtures::CREATED.plus(3 * fixtures::TTL));
+    session.expires = Some(fixtures::CREATED.plus(3 * fixtures::TTL_MS));
     let writes = vec![
         fixtures::put(&session),
         fixtures::put(&fixtures::record("key", "b")),
     ];
     store.write_records(writes).await.unwrap();
-    Everything::of(store).await
+    StoreDump::of(store).await
 }
 
 fn rich_task(n: u64) -> Task {

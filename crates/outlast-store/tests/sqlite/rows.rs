@@ -13,22 +13,25 @@ use crate::harness::StoreFolder;
 async fn the_end_moves_a_row_to_its_final_bucket() {
     let folder = StoreFolder::new();
     let store = folder.open().await;
-    let lifetime = Lifetime::new(fixtures::TTL, TtlPolicy::KeepLive, None);
+    let lifetime = Lifetime::new(fixtures::TTL_MS, TtlPolicy::KeepLive, None);
     let task = fixtures::stored(&store, fixtures::task_with_lifetime(1, lifetime)).await;
     let first = bucket(&folder);
-    assert_eq!(first, minutes(fixtures::CREATED.0 + fixtures::TTL));
+    assert_eq!(first, minutes(fixtures::CREATED.0 + fixtures::TTL_MS));
 
     let extended = Command::Extend {
-        ttl: 10 * fixtures::TTL,
+        ttl: 10 * fixtures::TTL_MS,
     };
     let task = fixtures::changed(&store, &task, extended).await;
     assert_eq!(bucket(&folder), first, "an extension changes a column");
-    assert_eq!(expires(&folder), fixtures::CREATED.0 + 10 * fixtures::TTL);
+    assert_eq!(
+        expires(&folder),
+        fixtures::CREATED.0 + 10 * fixtures::TTL_MS
+    );
 
     let task = fixtures::ended(&store, &task, fixtures::result("[1,2]")).await;
     assert_eq!(
         bucket(&folder),
-        minutes(fixtures::CREATED.0 + 10 * fixtures::TTL)
+        minutes(fixtures::CREATED.0 + 10 * fixtures::TTL_MS)
     );
     assert_eq!(folder.query::<u32>("SELECT count(*) FROM tasks"), 1);
     assert_eq!(
@@ -39,7 +42,7 @@ async fn the_end_moves_a_row_to_its_final_bucket() {
 
     let last = bucket(&folder);
     let extended = Command::Extend {
-        ttl: 20 * fixtures::TTL,
+        ttl: 20 * fixtures::TTL_MS,
     };
     fixtures::changed(&store, &task, extended).await;
     assert_eq!(bucket(&folder), last, "an extension changes a column");
@@ -84,7 +87,7 @@ async fn consecutive_tasks_do_not_share_wrong_values() {
             new.owner = fixtures::bob();
             new.poll_interval_ms = 250;
             new.executor = fixtures::NODE_B;
-            new.lifetime = Lifetime::new(2 * fixtures::TTL, TtlPolicy::Strict, None);
+            new.lifetime = Lifetime::new(2 * fixtures::TTL_MS, TtlPolicy::Strict, None);
         }
         let task = fixtures::stored(&store, Task::new(new, fixtures::CREATED)).await;
         tasks.push(if differs(3) {
@@ -175,7 +178,11 @@ async fn an_operator_can_read_the_tables() {
 async fn a_history_is_read_as_it_was_written() {
     let folder = StoreFolder::new();
     let store = folder.open().await;
-    let lifetime = Lifetime::new(fixtures::TTL, TtlPolicy::KeepLive, Some(fixtures::TTL));
+    let lifetime = Lifetime::new(
+        fixtures::TTL_MS,
+        TtlPolicy::KeepLive,
+        Some(fixtures::TTL_MS),
+    );
     let mut task = fixtures::stored(&store, fixtures::task_with_lifetime(1, lifetime)).await;
     for page in 0..2 {
         task = fixtures::changed(&store, &task, fixtures::status(&task, &page.to_string())).await;
@@ -184,7 +191,7 @@ async fn a_history_is_read_as_it_was_written() {
     assert_eq!(fixtures::loaded(&store, task.id).await, Some(task.clone()));
     // An end that is not the last event, and one that is dropped from the history.
     for more in 2..100 {
-        let ttl = more * fixtures::TTL;
+        let ttl = more * fixtures::TTL_MS;
         task = fixtures::changed(&store, &task, Command::Extend { ttl }).await;
         assert_eq!(fixtures::loaded(&store, task.id).await, Some(task.clone()));
     }

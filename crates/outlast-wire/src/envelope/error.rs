@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use crate::json::write::Fields;
+use crate::json::write::ObjectWriter;
 use crate::object::pick;
 use crate::raw::{Raw, RawRef};
 
@@ -38,7 +38,7 @@ impl ErrorObject {
     /// The JSON object.
     pub fn to_raw(&self) -> Raw {
         Raw::written(|out| {
-            let mut fields = Fields::begin(out);
+            let mut fields = ObjectWriter::begin(out);
             fields.plain("code", self.code);
             fields.text("message", &self.message);
             if let Some(data) = &self.data {

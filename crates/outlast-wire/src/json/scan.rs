@@ -49,15 +49,15 @@ pub(crate) fn is_value(text: &str) -> bool {
 /// Returns a lower bound of the number of bytes at the start of `bytes` that are neither quotes,
 /// backslashes nor control characters, in steps of eight.
 pub(crate) fn ordinary(bytes: &[u8]) -> usize {
-    const ONES: u64 = u64::from_ne_bytes([1; 8]);
-    const HIGH: u64 = ONES << 7;
+    const LOW_BITS: u64 = u64::from_ne_bytes([1; 8]);
+    const HIGH_BITS: u64 = LOW_BITS << 7;
     // The lowest flagged byte is exact. Higher ones may be flagged because of a carry.
-    let below = |word: u64, least: u64| word.wrapping_sub(ONES * least) & !word & HIGH;
+    let below = |word: u64, least: u64| word.wrapping_sub(LOW_BITS * least) & !word & HIGH_BITS;
     let (eights, _) = bytes.as_chunks::<8>();
     for (number, eight) in eights.iter().enumerate() {
         let word = u64::from_le_bytes(*eight);
-        let quote = below(word ^ (ONES * u64::from(b'"')), 1);
-        let backslash = below(word ^ (ONES * u64::from(b'\\')), 1);
+        let quote = below(word ^ (LOW_BITS * u64::from(b'"')), 1);
+        let backslash = below(word ^ (LOW_BITS * u64::from(b'\\')), 1);
         let found = quote | backslash | below(word, 0x20);
         if found != 0 {
             return number * 8 + found.trailing_zeros() as usize / 8;

@@ -114,13 +114,14 @@ impl<'a> Skimmer<'a> {
 /// backslashes. Most strings are short names, so a search function is called only after a few
 /// bytes.
 fn unmarked(bytes: &[u8]) -> usize {
-    const ONES: u64 = u64::from_ne_bytes([1; 8]);
-    const HIGH: u64 = ONES << 7;
-    let zero = |word: u64| word.wrapping_sub(ONES) & !word & HIGH;
+    const LOW_BITS: u64 = u64::from_ne_bytes([1; 8]);
+    const HIGH_BITS: u64 = LOW_BITS << 7;
+    let zero = |word: u64| word.wrapping_sub(LOW_BITS) & !word & HIGH_BITS;
     let (eights, _) = bytes.as_chunks::<8>();
     for (number, eight) in eights.iter().take(INLINE_BYTES / 8).enumerate() {
         let word = u64::from_le_bytes(*eight);
-        let found = zero(word ^ (ONES * u64::from(b'"'))) | zero(word ^ (ONES * u64::from(b'\\')));
+        let found =
+            zero(word ^ (LOW_BITS * u64::from(b'"'))) | zero(word ^ (LOW_BITS * u64::from(b'\\')));
         // The lowest flagged byte is exact. Higher ones may be flagged because of a carry.
         if found != 0 {
             return number * 8 + found.trailing_zeros() as usize / 8;

@@ -9,13 +9,13 @@ use crate::json::scan::ordinary;
 use crate::raw::RawRef;
 use crate::time::Timestamp;
 
-/// An object that is being written. [`Fields::end`] closes it.
-pub(crate) struct Fields<'o> {
+/// An object that is being written. [`ObjectWriter::end`] closes it.
+pub(crate) struct ObjectWriter<'o> {
     out: &'o mut String,
     empty: bool,
 }
 
-impl<'o> Fields<'o> {
+impl<'o> ObjectWriter<'o> {
     /// Opens an object at the end of `out`.
     pub(crate) fn begin(out: &'o mut String) -> Self {
         out.push('{');
@@ -159,7 +159,7 @@ pub(crate) fn tree(out: &mut String, value: &Value) {
             out.push(']');
         }
         Value::Object(members) => {
-            let mut fields = Fields::begin(out);
+            let mut fields = ObjectWriter::begin(out);
             for (name, value) in members {
                 fields.keyed(name, |out| tree(out, value));
             }
@@ -199,7 +199,7 @@ mod tests {
         fn any_number_is_written_as_it_is_displayed(number: u64, shift in 0..64) {
             let number = number >> shift;
             let mut out = String::new();
-            let mut fields = Fields::begin(&mut out);
+            let mut fields = ObjectWriter::begin(&mut out);
             fields.number("n", number);
             fields.end();
             prop_assert_eq!(out, format!("{{\"n\":{number}}}"));

@@ -4,7 +4,7 @@
 //! Every flag is an object whose presence means yes (V1-CAP-2). The specification's text calls them
 //! boolean, so `true` is read as yes too; null and `false` are no.
 
-use crate::json::write::Fields;
+use crate::json::write::ObjectWriter;
 use crate::object::{self, NotAnObject};
 use crate::raw::{Raw, RawRef};
 
@@ -94,7 +94,7 @@ fn declare(
     requests: &[(&str, &str)],
 ) -> Result<Raw, NotAnObject> {
     let mut tasks = String::new();
-    let mut fields = Fields::begin(&mut tasks);
+    let mut fields = ObjectWriter::begin(&mut tasks);
     if list {
         fields.json("list", "{}");
     }
@@ -103,10 +103,10 @@ fn declare(
     }
     if !requests.is_empty() {
         fields.nested("requests", |out| {
-            let mut fields = Fields::begin(out);
+            let mut fields = ObjectWriter::begin(out);
             for (area, request) in requests {
                 fields.keyed(area, |out| {
-                    let mut fields = Fields::begin(out);
+                    let mut fields = ObjectWriter::begin(out);
                     fields.keyed(request, |out| out.push_str("{}"));
                     fields.end();
                 });

@@ -2,7 +2,7 @@
 
 use crate::codes::invalid_params;
 use crate::envelope::ErrorObject;
-use crate::json::write::Fields;
+use crate::json::write::ObjectWriter;
 use crate::object::pick;
 use crate::raw::{Raw, RawRef};
 
@@ -48,7 +48,7 @@ impl<'a> Initialize<'a> {
 /// The params of a client.
 pub fn initialize_params(version: &str, capabilities: RawRef<'_>, client_info: RawRef<'_>) -> Raw {
     Raw::written(|out| {
-        let mut fields = Fields::begin(out);
+        let mut fields = ObjectWriter::begin(out);
         fields.text("protocolVersion", version);
         fields.json("capabilities", capabilities.as_str());
         fields.json("clientInfo", client_info.as_str());
@@ -64,7 +64,7 @@ pub fn initialize_result(
     instructions: Option<&str>,
 ) -> Raw {
     Raw::written(|out| {
-        let mut fields = Fields::begin(out);
+        let mut fields = ObjectWriter::begin(out);
         fields.text("protocolVersion", version);
         fields.json("capabilities", capabilities.as_str());
         fields.json("serverInfo", server_info.as_str());

@@ -1,6 +1,6 @@
 //! Pages of `tasks/list`.
 
-use crate::json::write::Fields;
+use crate::json::write::ObjectWriter;
 use crate::neutral::TaskView;
 use crate::object::{self, pick};
 use crate::peer::{NotATask, PeerTask};
@@ -13,7 +13,7 @@ pub fn list_result<'a>(
     next_cursor: Option<&str>,
 ) -> Raw {
     Raw::written(|out| {
-        let mut fields = Fields::begin(out);
+        let mut fields = ObjectWriter::begin(out);
         fields.nested("tasks", |out| {
             out.push('[');
             for (at, view) in tasks.into_iter().enumerate() {

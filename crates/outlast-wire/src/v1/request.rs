@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use crate::codes::invalid_params;
 use crate::envelope::{ErrorObject, Id};
-use crate::json::write::Fields;
+use crate::json::write::ObjectWriter;
 use crate::meta;
 use crate::neutral::MAX_SAFE_INTEGER;
 use crate::object::{self, NotAnObject, pick};
@@ -51,7 +51,7 @@ impl TaskRequest {
     /// The member `task` of the params of a call.
     pub fn to_raw(self) -> Raw {
         let mut task = String::new();
-        let mut fields = Fields::begin(&mut task);
+        let mut fields = ObjectWriter::begin(&mut task);
         if let Some(ttl) = self.ttl_ms {
             fields.number("ttl", ttl.min(MAX_SAFE_INTEGER));
         }

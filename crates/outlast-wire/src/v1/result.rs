@@ -1,6 +1,6 @@
 //! Results for a V1 peer.
 
-use crate::json::write::Fields;
+use crate::json::write::ObjectWriter;
 use crate::meta;
 use crate::object::{self, NotAnObject};
 use crate::raw::{Raw, RawRef};
@@ -12,9 +12,9 @@ pub fn payload_result(result: RawRef<'_>, task: &str) -> Result<Raw, NotAnObject
         // Most results have neither: the mark is inserted at the start, and the rest is copied
         // once.
         [None, None] => Ok(Raw::written_with_capacity(result.as_str().len(), |out| {
-            let mut fields = Fields::begin(out);
+            let mut fields = ObjectWriter::begin(out);
             fields.nested(meta::META, |out| {
-                let mut fields = Fields::begin(out);
+                let mut fields = ObjectWriter::begin(out);
                 fields.nested(meta::RELATED_TASK, |out| meta::write_relation(out, task));
                 fields.end();
             });

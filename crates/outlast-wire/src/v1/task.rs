@@ -1,6 +1,6 @@
 //! The V1 task: flat in get, cancel, list and notifications, nested on creation.
 
-use crate::json::write::Fields;
+use crate::json::write::ObjectWriter;
 use crate::meta;
 use crate::neutral::{Ending, MAX_SAFE_INTEGER, Phase, TaskView};
 use crate::object::pick;
@@ -22,7 +22,7 @@ pub fn status(phase: Phase) -> Status {
 /// Appends the task: `tasks/get` and `tasks/cancel` results, list items, status params (V1-GET-1,
 /// V1-CANCEL-7, V1-NOTIF-3).
 pub fn write_task(out: &mut String, view: &TaskView<'_>) {
-    let mut fields = Fields::begin(out);
+    let mut fields = ObjectWriter::begin(out);
     fields.text("taskId", view.id);
     fields.text("status", status(view.phase).as_str());
     if let Some(message) = view.message {
@@ -51,11 +51,11 @@ pub fn task(view: &TaskView<'_>) -> Raw {
 /// (V1-CREATE-11). It has no related-task mark (A1-17).
 pub fn create_result(view: &TaskView<'_>, immediate_response: Option<&str>) -> Raw {
     Raw::written(|out| {
-        let mut fields = Fields::begin(out);
+        let mut fields = ObjectWriter::begin(out);
         fields.nested("task", |out| write_task(out, view));
         if let Some(text) = immediate_response {
             fields.nested(meta::META, |out| {
-                let mut fields = Fields::begin(out);
+                let mut fields = ObjectWriter::begin(out);
                 fields.text(meta::MODEL_IMMEDIATE_RESPONSE, text);
                 fields.end();
             });

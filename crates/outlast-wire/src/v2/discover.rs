@@ -1,6 +1,6 @@
 //! `server/discover`: the versions and capabilities of a server (V2-DISC-1).
 
-use crate::json::write::Fields;
+use crate::json::write::ObjectWriter;
 use crate::meta;
 use crate::neutral::MAX_SAFE_INTEGER;
 use crate::object::{self, pick};
@@ -56,7 +56,7 @@ pub fn discover_result(
     cache: CacheHint,
 ) -> Raw {
     Raw::written(|out| {
-        let mut fields = Fields::begin(out);
+        let mut fields = ObjectWriter::begin(out);
         fields.text("resultType", "complete");
         fields.texts("supportedVersions", versions);
         fields.json("capabilities", capabilities.as_str());
@@ -66,7 +66,7 @@ pub fn discover_result(
         fields.number("ttlMs", cache.ttl_ms.min(MAX_SAFE_INTEGER));
         fields.text("cacheScope", cache.scope.as_str());
         fields.nested(meta::META, |out| {
-            let mut fields = Fields::begin(out);
+            let mut fields = ObjectWriter::begin(out);
             fields.json(meta::SERVER_INFO, server_info.as_str());
             fields.end();
         });

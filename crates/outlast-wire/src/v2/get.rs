@@ -1,7 +1,7 @@
 //! `tasks/get` results and task notifications: the task with its outcome or its input requests.
 
 use crate::envelope::Id;
-use crate::json::write::Fields;
+use crate::json::write::ObjectWriter;
 use crate::meta;
 use crate::neutral::{Ending, InputRequestView, Phase, TaskView};
 use crate::raw::{Raw, RawRef};
@@ -45,7 +45,7 @@ pub fn notification_params(
 ) -> Result<Raw, Unwritable> {
     write_detailed(view, outcome, input_requests, |fields| {
         fields.nested(meta::META, |out| {
-            let mut fields = Fields::begin(out);
+            let mut fields = ObjectWriter::begin(out);
             fields.plain(meta::SUBSCRIPTION_ID, subscription);
             fields.end();
         });
@@ -56,7 +56,7 @@ fn write_detailed(
     view: &TaskView<'_>,
     outcome: Option<&Raw>,
     input_requests: &[InputRequestView<'_>],
-    head: impl FnOnce(&mut Fields<'_>),
+    head: impl FnOnce(&mut ObjectWriter<'_>),
 ) -> Result<Raw, Unwritable> {
     let outcome = || outcome.map(Raw::borrow).ok_or(Unwritable::NoOutcome);
     let result;
@@ -74,7 +74,7 @@ fn write_detailed(
     };
     let room = payload.map_or(0, |(_, body)| body.as_str().len());
     Ok(Raw::written_with_capacity(room, |out| {
-        let mut fields = Fields::begin(out);
+        let mut fields = ObjectWriter::begin(out);
         head(&mut fields);
         write_fields(&mut fields, view);
         if view.phase == Phase::AwaitingInput {

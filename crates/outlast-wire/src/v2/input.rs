@@ -1,6 +1,6 @@
 //! `inputRequests` and `inputResponses`: input requests and responses by key.
 
-use crate::json::write::Fields;
+use crate::json::write::ObjectWriter;
 use crate::neutral::InputRequestView;
 use crate::object::{members, pick};
 use crate::raw::{Raw, RawRef};
@@ -56,10 +56,10 @@ pub fn read_input_responses(responses: RawRef<'_>) -> Option<Vec<InputResponseEn
 
 /// Appends `inputRequests`.
 pub(super) fn write_input_requests(out: &mut String, input_requests: &[InputRequestView<'_>]) {
-    let mut fields = Fields::begin(out);
+    let mut fields = ObjectWriter::begin(out);
     for request in input_requests {
         fields.keyed(request.key, |out| {
-            let mut fields = Fields::begin(out);
+            let mut fields = ObjectWriter::begin(out);
             fields.text("method", request.method);
             if let Some(params) = request.params {
                 fields.json("params", params.as_str());
@@ -72,7 +72,7 @@ pub(super) fn write_input_requests(out: &mut String, input_requests: &[InputRequ
 
 /// Appends `inputResponses`.
 pub(super) fn write_input_responses(out: &mut String, input_responses: &[InputResponseEntry]) {
-    let mut fields = Fields::begin(out);
+    let mut fields = ObjectWriter::begin(out);
     for response in input_responses {
         fields.keyed(&response.key, |out| out.push_str(response.result.as_str()));
     }

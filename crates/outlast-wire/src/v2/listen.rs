@@ -3,7 +3,7 @@
 
 use crate::codes::invalid_params;
 use crate::envelope::{ErrorObject, Id};
-use crate::json::write::Fields;
+use crate::json::write::ObjectWriter;
 use crate::meta;
 use crate::object::{self, pick};
 use crate::raw::{Raw, RawRef};
@@ -49,7 +49,7 @@ impl Filter {
     }
 
     fn write(&self, out: &mut String) {
-        let mut fields = Fields::begin(out);
+        let mut fields = ObjectWriter::begin(out);
         for (name, requested) in [
             ("toolsListChanged", self.tools_list_changed),
             ("promptsListChanged", self.prompts_list_changed),
@@ -72,7 +72,7 @@ impl Filter {
 /// The params of a listen request, without the per-request metadata.
 pub fn listen_params(filter: &Filter) -> Raw {
     Raw::written(|out| {
-        let mut fields = Fields::begin(out);
+        let mut fields = ObjectWriter::begin(out);
         fields.nested("notifications", |out| filter.write(out));
         fields.end();
     })
@@ -82,7 +82,7 @@ pub fn listen_params(filter: &Filter) -> Raw {
 /// that it will carry (V2-SUB-2, V2-NOTIF-3).
 pub fn acknowledged_params(subscription: &Id, filter: &Filter) -> Raw {
     Raw::written(|out| {
-        let mut fields = Fields::begin(out);
+        let mut fields = ObjectWriter::begin(out);
         fields.nested(meta::META, |out| write_subscription(out, subscription));
         fields.nested("notifications", |out| filter.write(out));
         fields.end();
@@ -92,7 +92,7 @@ pub fn acknowledged_params(subscription: &Id, filter: &Filter) -> Raw {
 /// The result that ends the stream in order (V2-SUB-7).
 pub fn listen_result(subscription: &Id) -> Raw {
     Raw::written(|out| {
-        let mut fields = Fields::begin(out);
+        let mut fields = ObjectWriter::begin(out);
         fields.text("resultType", "complete");
         fields.nested(meta::META, |out| write_subscription(out, subscription));
         fields.end();
@@ -100,7 +100,7 @@ pub fn listen_result(subscription: &Id) -> Raw {
 }
 
 fn write_subscription(out: &mut String, subscription: &Id) {
-    let mut fields = Fields::begin(out);
+    let mut fields = ObjectWriter::begin(out);
     fields.plain(meta::SUBSCRIPTION_ID, subscription);
     fields.end();
 }

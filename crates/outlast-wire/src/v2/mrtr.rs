@@ -3,7 +3,7 @@
 
 use crate::codes::invalid_params;
 use crate::envelope::ErrorObject;
-use crate::json::write::{Fields, quoted};
+use crate::json::write::{ObjectWriter, quoted};
 use crate::neutral::InputRequestView;
 use crate::object::{self, NotAnObject, pick};
 use crate::raw::{Raw, RawRef};
@@ -49,7 +49,7 @@ pub fn input_required_result(
         return None;
     }
     Some(Raw::written(|out| {
-        let mut fields = Fields::begin(out);
+        let mut fields = ObjectWriter::begin(out);
         fields.text("resultType", "input_required");
         if !input_requests.is_empty() {
             fields.nested("inputRequests", |out| {

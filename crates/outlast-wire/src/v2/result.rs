@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use crate::codes;
 use crate::envelope::ErrorView;
-use crate::json::write::{Fields, quoted};
+use crate::json::write::{ObjectWriter, quoted};
 use crate::meta;
 use crate::object::{self, NotAnObject};
 use crate::raw::{Raw, RawRef};
@@ -92,7 +92,7 @@ impl ResultMembers<'_> {
         // Most results have none of these members: the new ones are inserted at the start, and the
         // rest is copied once.
         Ok(Raw::written_with_capacity(result.as_str().len(), |out| {
-            let mut fields = Fields::begin(out);
+            let mut fields = ObjectWriter::begin(out);
             if types {
                 fields.json("resultType", COMPLETE.as_str());
             }
@@ -102,7 +102,7 @@ impl ResultMembers<'_> {
             }
             if let Some(info) = self.info {
                 fields.nested(meta::META, |out| {
-                    let mut fields = Fields::begin(out);
+                    let mut fields = ObjectWriter::begin(out);
                     fields.json(meta::SERVER_INFO, info.as_str());
                     fields.end();
                 });

@@ -1,6 +1,6 @@
 //! The V2 task members and the response that creates a task.
 
-use crate::json::write::Fields;
+use crate::json::write::ObjectWriter;
 use crate::neutral::{Ending, MAX_SAFE_INTEGER, Phase, TaskView};
 use crate::raw::Raw;
 use crate::status::Status;
@@ -22,7 +22,7 @@ pub fn status(phase: Phase) -> Status {
 /// (V2-CREATE-3).
 pub fn create_result(view: &TaskView<'_>) -> Raw {
     Raw::written(|out| {
-        let mut fields = Fields::begin(out);
+        let mut fields = ObjectWriter::begin(out);
         fields.text("resultType", "task");
         write_fields(&mut fields, view);
         fields.end();
@@ -30,7 +30,7 @@ pub fn create_result(view: &TaskView<'_>) -> Raw {
 }
 
 /// Writes the task members, next to any others of the object.
-pub(super) fn write_fields(fields: &mut Fields<'_>, view: &TaskView<'_>) {
+pub(super) fn write_fields(fields: &mut ObjectWriter<'_>, view: &TaskView<'_>) {
     fields.text("taskId", view.id);
     fields.text("status", status(view.phase).as_str());
     if let Some(message) = view.message {

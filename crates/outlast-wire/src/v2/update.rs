@@ -2,7 +2,7 @@
 
 use crate::codes::invalid_params;
 use crate::envelope::ErrorObject;
-use crate::json::write::Fields;
+use crate::json::write::ObjectWriter;
 use crate::object::pick;
 use crate::params::task_id;
 use crate::raw::{Raw, RawRef};
@@ -35,7 +35,7 @@ impl Update {
 /// The params that send `input_responses` to `task`.
 pub fn update_params(task: &str, input_responses: &[InputResponseEntry]) -> Raw {
     Raw::written(|out| {
-        let mut fields = Fields::begin(out);
+        let mut fields = ObjectWriter::begin(out);
         fields.text("taskId", task);
         fields.nested("inputResponses", |out| {
             write_input_responses(out, input_responses);

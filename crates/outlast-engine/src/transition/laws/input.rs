@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
 
-use super::scripts::{Event, MAX_INPUT_REQUESTS, history};
+use super::scripts::{MAX_INPUT_REQUESTS, ScriptStep, history};
 use crate::id::InputKey;
 use crate::input::InputResponse;
 use crate::task::{State, Task};
@@ -89,7 +89,7 @@ proptest! {
 
     #[test]
     fn a_task_awaits_input_exactly_while_a_request_is_open(history in history()) {
-        for (_, next) in history.iter().filter_map(Event::stored) {
+        for (_, next) in history.iter().filter_map(ScriptStep::stored) {
             match &next.state {
                 State::AwaitingInput(outstanding) => prop_assert!(outstanding.iter().len() > 0),
                 State::Working | State::Ended(_) => prop_assert_eq!(next.outstanding(), None),

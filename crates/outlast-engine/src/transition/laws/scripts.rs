@@ -14,14 +14,14 @@ use crate::transition::{Command, Next, Refused, Step, Takeover};
 
 /// One command and its result.
 #[derive(Debug)]
-pub(super) struct Event {
+pub(super) struct ScriptStep {
     pub(super) before: Task,
     pub(super) command: Command,
     pub(super) now: Timestamp,
     pub(super) reply: Result<Step, Refused>,
 }
 
-impl Event {
+impl ScriptStep {
     /// The task before and after, if the command was applied and did not remove it.
     pub(super) fn stored(&self) -> Option<(&Task, &Task)> {
         match &self.reply {
@@ -35,7 +35,7 @@ impl Event {
 }
 
 /// The events of one history, up to the removal of the task if there is one.
-pub(super) fn history() -> impl Strategy<Value = Vec<Event>> {
+pub(super) fn history() -> impl Strategy<Value = Vec<ScriptStep>> {
     (lifetime(), vec((action(), tick()), 0..60)).prop_map(|(lifetime, script)| {
         let mut task = Task::new(
             NewTask {
@@ -52,7 +52,7 @@ pub(super) fn history() -> impl Strategy<Value = Vec<Event>> {
             let reply = Arc::new(task.clone()).apply(command.clone(), now);
             let next = reply.as_ref().ok().map(|step| step.next.clone());
             let before = task.clone();
-            events.push(Event {
+            events.push(ScriptStep {
                 before,
                 command,
                 now,
@@ -77,7 +77,7 @@ pub(super) fn lifetime() -> impl Strategy<Value = Lifetime> {
 
 /// A command without the parts that depend on the task.
 #[derive(Clone, Debug)]
-pub(super) enum Action {
+pub(super) enum CommandTemplate {
     Ask(u8, AttemptChoice),
     Withdraw(u8, AttemptChoice),
     Answer(Vec<u8>),
@@ -103,7 +103,7 @@ pub(super) enum AttemptChoice {
 /// The maximum number of input requests of a task here. It is smaller than the number of keys.
 pub(super) const MAX_INPUT_REQUESTS: usize = 8;
 
-impl Action {
+impl CommandTemplate {
     pub(super) fn by(self, task: &Task, now: Timestamp) -> Command {
         let attempt = |attempt_choice| match attempt_choice {
             AttemptChoice::Current => task.attempt,
@@ -160,21 +160,21 @@ fn key(n: u8) -> InputKey {
     InputKey::new(format!("k{n}"))
 }
 
-fn action() -> impl Strategy<Value = Action> {
+fn action() -> impl Strategy<Value = CommandTemplate> {
     let n = || 0u8..12;
     prop_oneof![
-        8 => (n(), attempt_choice()).prop_map(|(n, attempt_choice)| Action::Ask(n, attempt_choice)),
-        3 => (n(), attempt_choice()).prop_map(|(n, attempt_choice)| Action::Withdraw(n, attempt_choice)),
-        6 => vec(n(), 0..4).prop_map(Action::Answer),
-        3 => (n(), attempt_choice()).prop_map(|(n, attempt_choice)| Action::Confirm(n, attempt_choice)),
-        4 => (n(), attempt_choice()).prop_map(|(n, attempt_choice)| Action::Status(n, attempt_choice)),
-        2 => attempt_choice().prop_map(Action::Attach),
-        1 => Just(Action::CancelNow),
-        2 => (0u64..9_000).prop_map(|after| Action::RequestCancel { after }),
-        1 => (outcome(), attempt_choice()).prop_map(|(outcome, attempt_choice)| Action::End(outcome, attempt_choice)),
-        6 => Just(Action::Due),
-        2 => (1u64..30_000).prop_map(|ttl| Action::Extend { ttl }),
-        2 => prop_oneof![Just(Takeover::Rerun), Just(Takeover::Reattach)].prop_map(Action::Claim),
+        8 => (n(), attempt_choice()).prop_map(|(n, attempt_choice)| CommandTemplate::Ask(n, attempt_choice)),
+        3 => (n(), attempt_choice()).prop_map(|(n, attempt_choice)| CommandTemplate::Withdraw(n, attempt_choice)),
+        6 => vec(n(), 0..4).prop_map(CommandTemplate::Answer),
+        3 => (n(), attempt_choice()).prop_map(|(n, attempt_choice)| CommandTemplate::Confirm(n, attempt_choice)),
+        4 => (n(), attempt_choice()).prop_map(|(n, attempt_choice)| CommandTemplate::Status(n, attempt_choice)),
+        2 => attempt_choice().prop_map(CommandTemplate::Attach),
+        1 => Just(CommandTemplate::CancelNow),
+        2 => (0u64..9_000).prop_map(|after| CommandTemplate::RequestCancel { after }),
+        1 => (outcome(), attempt_choice()).prop_map(|(outcome, attempt_choice)| CommandTemplate::End(outcome, attempt_choice)),
+        6 => Just(CommandTemplate::Due),
+        2 => (1u64..30_000).prop_map(|ttl| CommandTemplate::Extend { ttl }),
+        2 => prop_oneof![Just(Takeover::Rerun), Just(Takeover::Reattach)].prop_map(CommandTemplate::Claim),
     ]
 }
 

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use crate::id::{Attempt, InputKey};
-use crate::laws::fixtures::{self, CREATED, TTL};
+use crate::laws::fixtures::{self, CREATED, TTL_MS};
 use crate::outcome::{Ending, ErrorCode, Outcome};
 use crate::task::{Lifetime, ResumeState, State, Task, TtlPolicy};
 use crate::transition::{Command, Next, Refused, Takeover};
@@ -37,8 +37,8 @@ fn a_working_task() {
         (end(error()), Ends(Ending::Error(ErrorCode(-7)))),
         (end(Outcome::Cancelled), Ends(Ending::Cancelled)),
         (Command::Due, No(Refused::NotDue)),
-        (Command::Extend { ttl: TTL + 1 }, Works),
-        (Command::Extend { ttl: TTL }, No(Refused::Unchanged)),
+        (Command::Extend { ttl: TTL_MS + 1 }, Works),
+        (Command::Extend { ttl: TTL_MS }, No(Refused::Unchanged)),
         (claim(Takeover::Reattach), Works),
         (claim(Takeover::Rerun), Works),
     ];
@@ -64,7 +64,7 @@ fn a_task_that_awaits_input() {
         (end(fixtures::result("1")), Ends(Ending::Result)),
         (end(error()), Ends(Ending::Error(ErrorCode(-7)))),
         (Command::Due, No(Refused::NotDue)),
-        (Command::Extend { ttl: TTL + 1 }, Waits),
+        (Command::Extend { ttl: TTL_MS + 1 }, Waits),
         (claim(Takeover::Reattach), Waits),
         (claim(Takeover::Rerun), Works),
     ];
@@ -106,8 +106,8 @@ fn an_ended_task() {
             (end(fixtures::result("2")), over()),
             (end(Outcome::Cancelled), over()),
             (Command::Due, No(Refused::NotDue)),
-            (Command::Extend { ttl: TTL + 1 }, Ends(ending)),
-            (Command::Extend { ttl: TTL }, No(Refused::Unchanged)),
+            (Command::Extend { ttl: TTL_MS + 1 }, Ends(ending)),
+            (Command::Extend { ttl: TTL_MS }, No(Refused::Unchanged)),
             (claim(Takeover::Reattach), over()),
             (claim(Takeover::Rerun), over()),
         ];
@@ -176,13 +176,13 @@ fn too_many_input_requests() {
 
 #[test]
 fn an_expired_task() {
-    let kept = Lifetime::new(TTL, TtlPolicy::KeepLive, None);
-    let at = CREATED.plus(TTL);
+    let kept = Lifetime::new(TTL_MS, TtlPolicy::KeepLive, None);
+    let at = CREATED.plus(TTL_MS);
     for task in [
         fixtures::task(1),
         after(&fixtures::task(1), Command::CancelNow),
     ] {
-        let reply = Arc::new(task.clone()).apply(Command::Extend { ttl: 2 * TTL }, at);
+        let reply = Arc::new(task.clone()).apply(Command::Extend { ttl: 2 * TTL_MS }, at);
         assert_eq!(
             reply,
             Err(Refused::Expired),
@@ -195,7 +195,7 @@ fn an_expired_task() {
     let Next::Stored(next, _) = reply.expect("it is due").next else {
         panic!("a running task is kept")
     };
-    assert_eq!(next.lifetime.ttl_ms, 2 * TTL);
+    assert_eq!(next.lifetime.ttl_ms, 2 * TTL_MS);
 }
 
 fn check<const N: usize>(task: &Task, rows: [(Command, Expected); N]) {

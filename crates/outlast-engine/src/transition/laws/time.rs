@@ -5,7 +5,7 @@ use std::sync::Arc;
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-use super::scripts::{Event, history, lifetime};
+use super::scripts::{ScriptStep, history, lifetime};
 use crate::laws::fixtures::{self, CREATED};
 use crate::outcome::{Ending, ErrorCode};
 use crate::task::{Lifetime, Task, TtlPolicy};
@@ -15,7 +15,7 @@ proptest! {
     // V1-TTL-7, V1-TTL-9, V2-TTL-5, P3.
     #[test]
     fn only_a_strict_open_task_expires_exactly_at_its_ttl(history in history()) {
-        for (_, next) in history.iter().filter_map(Event::stored) {
+        for (_, next) in history.iter().filter_map(ScriptStep::stored) {
             let expiry = next.expires();
             prop_assert_eq!(expiry, next.created.plus(next.lifetime.ttl_ms));
             let just_before = outlast_wire::Timestamp(expiry.0 - 1);
@@ -127,7 +127,7 @@ proptest! {
     // V2-CANCEL-7: a second request does not move the deadline.
     #[test]
     fn a_cancel_intent_is_set_once(history in history()) {
-        for (before, next) in history.iter().filter_map(Event::stored) {
+        for (before, next) in history.iter().filter_map(ScriptStep::stored) {
             prop_assert!(before.cancel.is_none() || next.cancel == before.cancel);
         }
     }

@@ -57,7 +57,7 @@ impl Column {
 }
 
 /// The parameter with the old row of a task that moves.
-pub(super) const OLD_ROW: usize = NAMES.len() + 1;
+pub(super) const PREVIOUS_ROW_INDEX: usize = NAMES.len() + 1;
 
 /// Inserts a task.
 pub(super) fn insert_opened_sql() -> String {
@@ -89,7 +89,7 @@ pub(super) fn update_ended_sql() -> String {
 /// Moves a task that has not ended to another row.
 pub(super) fn move_sql() -> String {
     let row = Column::Row.parameter();
-    format!("UPDATE opened SET row = ?{row} WHERE row = ?{OLD_ROW}")
+    format!("UPDATE opened SET row = ?{row} WHERE row = ?{PREVIOUS_ROW_INDEX}")
 }
 
 /// Selects everything about one task except its body.

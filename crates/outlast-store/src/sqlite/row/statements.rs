@@ -5,7 +5,7 @@ use outlast_wire::Raw;
 use rusqlite::{Connection, Result, Statement};
 
 use super::RowId;
-use super::columns::{self, Column, OLD_ROW};
+use super::columns::{self, Column, PREVIOUS_ROW_INDEX};
 use super::write::{BoundStatement, Scratch, bind_immutable, bind_mutable};
 use crate::sqlite::connect;
 
@@ -74,7 +74,7 @@ impl<'c> TaskStatements<'c> {
         if row != from {
             let to = &mut self.step_aside;
             to.raw_bind_parameter(Column::Row.parameter(), row.0)?;
-            to.raw_bind_parameter(OLD_ROW, from.0)?;
+            to.raw_bind_parameter(PREVIOUS_ROW_INDEX, from.0)?;
             if to.raw_execute()? == 0 {
                 return Ok(false);
             }

@@ -8,7 +8,7 @@ use super::Writer;
 use super::commit::{CommitError, Statements, SwappedRecords};
 use super::operation::Operation;
 use super::plan::Plan;
-use super::publish::{Answer, publish};
+use super::publish::{PreparedReply, publish};
 use super::reopen::FailedBatch;
 use crate::sqlite::failpoint::FailPoint;
 use crate::sqlite::file_fault::FileFault;
@@ -124,7 +124,7 @@ impl Writer {
             self.shared.health.set_no_space(None);
         }
         self.failure_at(FailPoint::BeforeAck);
-        published.answers.into_iter().for_each(Answer::send);
+        published.answers.into_iter().for_each(PreparedReply::send);
     }
 
     /// If a batch does not fit, single operations may: deletions free space.

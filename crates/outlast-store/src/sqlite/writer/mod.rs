@@ -34,7 +34,7 @@ use super::store::Shared;
 
 use space::Space;
 
-pub(super) use operation::{Operation, Removal, Reply};
+pub(super) use operation::{Operation, Removal, ReplySender};
 pub(super) use space::reserve;
 
 /// Everything that the writer thread owns, except its connection.
@@ -54,7 +54,7 @@ pub(super) struct Writer {
     lock: Lock,
     readers: Vec<JoinHandle<()>>,
     /// A close that was requested while a write failed.
-    close_requested: Option<Option<Reply<()>>>,
+    close_requested: Option<Option<ReplySender<()>>>,
 }
 
 /// The parameters of the writer.

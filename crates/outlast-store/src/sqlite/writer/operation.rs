@@ -6,25 +6,25 @@ use outlast_wire::{Raw, Timestamp};
 use tokio::sync::oneshot;
 
 /// The sender of a reply. The caller may have stopped waiting.
-pub(in crate::sqlite) type Reply<T> = oneshot::Sender<Result<T, StoreError>>;
+pub(in crate::sqlite) type ReplySender<T> = oneshot::Sender<Result<T, StoreError>>;
 
 /// One operation.
 #[derive(Debug)]
 pub(in crate::sqlite) enum Operation {
     /// Adds a task.
-    Insert(Insert, Reply<InsertResult>),
+    Insert(Insert, ReplySender<InsertResult>),
     /// Changes a task.
-    Replace(Replace, Reply<Committed<Task>>),
+    Replace(Replace, ReplySender<Committed<Task>>),
     /// Removes tasks.
     Remove(Removal),
     /// Writes records.
-    Records(Vec<RecordWrite>, Reply<()>),
+    Records(Vec<RecordWrite>, ReplySender<()>),
     /// Writes a record if the stored bytes at that time are the expected ones.
-    SwapRecord(RecordSwap, Timestamp, Reply<bool>),
+    SwapRecord(RecordSwap, Timestamp, ReplySender<bool>),
     /// Deletes expired records.
     ExpireRecords(Timestamp),
     /// Ends the writer, after all operations that were queued earlier.
-    Close(Reply<()>),
+    Close(ReplySender<()>),
 }
 
 /// Tasks to remove, a chunk in each batch.
@@ -36,14 +36,14 @@ pub(in crate::sqlite) struct Removal {
     pub(super) sorted: bool,
     /// The removed tasks.
     pub(super) removed: Vec<TaskId>,
-    pub(super) reply: Reply<Vec<TaskId>>,
+    pub(super) reply: ReplySender<Vec<TaskId>>,
 }
 
 impl Removal {
     pub(in crate::sqlite) fn new(
         node: NodeId,
         tasks: Vec<(TaskId, Revision)>,
-        reply: Reply<Vec<TaskId>>,
+        reply: ReplySender<Vec<TaskId>>,
     ) -> Self {
         Self {
             node,

@@ -5,26 +5,29 @@ use outlast_engine::store::InsertResult;
 use outlast_engine::{Committed, StoreError, Task, TaskId};
 
 use super::commit::SwappedRecords;
-use super::operation::{Operation, Removal, Reply};
+use super::operation::{Operation, Removal, ReplySender};
 use super::plan::{Plan, PlannedResult};
 use crate::sqlite::row::RowId;
 
 /// The result of a published batch.
 #[derive(Debug, Default)]
 pub(super) struct PublishResult {
-    pub(super) answers: Vec<Answer>,
+    pub(super) answers: Vec<PreparedReply>,
     /// Removals with remaining tasks.
     pub(super) unfinished: Vec<Removal>,
 }
 
 /// A reply to one caller.
 #[derive(Debug)]
-pub(super) enum Answer {
-    Insert(Reply<InsertResult>, Result<InsertResult, StoreError>),
-    Replace(Reply<Committed<Task>>, Result<Committed<Task>, StoreError>),
-    Remove(Reply<Vec<TaskId>>, Vec<TaskId>),
-    Records(Reply<()>),
-    SwapRecord(Reply<bool>, bool),
+pub(super) enum PreparedReply {
+    Insert(ReplySender<InsertResult>, Result<InsertResult, StoreError>),
+    Replace(
+        ReplySender<Committed<Task>>,
+        Result<Committed<Task>, StoreError>,
+    ),
+    Remove(ReplySender<Vec<TaskId>>, Vec<TaskId>),
+    Records(ReplySender<()>),
+    SwapRecord(ReplySender<bool>, bool),
     Refused(Operation, StoreError),
 }
 
@@ -43,16 +46,16 @@ pub(super) fn publish(
             (Operation::Insert(insert, reply), PlannedResult::Insert(number)) => {
                 let row = changes[number].row;
                 let task = index.admit(insert.task, row.position(), row);
-                answers.push(Answer::Insert(reply, Ok(InsertResult::New(task))));
+                answers.push(PreparedReply::Insert(reply, Ok(InsertResult::New(task))));
             }
             (Operation::Insert(_, reply), PlannedResult::Existing(id)) => {
-                answers.push(Answer::Insert(reply, Ok(InsertResult::Existing(id))));
+                answers.push(PreparedReply::Insert(reply, Ok(InsertResult::Existing(id))));
             }
             (Operation::Replace(replace, reply), PlannedResult::Replace(number)) => {
                 let row = changes[number].row;
                 let replaced =
                     index.replace(replace.node, replace.expected, replace.next, |_, _| row);
-                answers.push(Answer::Replace(
+                answers.push(PreparedReply::Replace(
                     reply,
                     replaced.map(|replaced| replaced.now),
                 ));
@@ -64,19 +67,19 @@ pub(super) fn publish(
                     removal.removed.push(id);
                 }
                 if removal.left.is_empty() {
-                    answers.push(Answer::Remove(removal.reply, removal.removed));
+                    answers.push(PreparedReply::Remove(removal.reply, removal.removed));
                 } else {
                     published.unfinished.push(removal);
                 }
             }
             (Operation::Records(_, reply), PlannedResult::Records) => {
-                answers.push(Answer::Records(reply));
+                answers.push(PreparedReply::Records(reply));
             }
             (Operation::SwapRecord(_, _, reply), PlannedResult::Records) => {
-                answers.push(Answer::SwapRecord(reply, swapped.0.contains(&at)));
+                answers.push(PreparedReply::SwapRecord(reply, swapped.0.contains(&at)));
             }
             (operation, PlannedResult::Refused(error)) => {
-                answers.push(Answer::Refused(operation, error));
+                answers.push(PreparedReply::Refused(operation, error));
             }
             // Expiry of records has no caller, and no other combination is planned.
             (_, _) => {}
@@ -85,7 +88,7 @@ pub(super) fn publish(
     published
 }
 
-impl Answer {
+impl PreparedReply {
     /// Sends the reply. The caller may have stopped waiting.
     pub(super) fn send(self) {
         match self {

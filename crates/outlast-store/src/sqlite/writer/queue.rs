@@ -7,7 +7,7 @@ use rusqlite::Connection;
 
 use super::Writer;
 use super::commit::Statements;
-use super::operation::{Operation, Reply};
+use super::operation::{Operation, ReplySender};
 use super::reopen::FailedBatch;
 use super::space;
 use crate::sqlite::file_fault::FileFault;
@@ -17,7 +17,7 @@ use crate::sqlite::{connect, file, schema};
 /// Why the loop ends.
 enum LoopEnd {
     /// The store is closed. A caller may wait for that.
-    Closed(Option<Reply<()>>),
+    Closed(Option<ReplySender<()>>),
     /// A write failed.
     Failed(FailedBatch),
 }
@@ -26,7 +26,7 @@ enum LoopEnd {
 enum NextBatch {
     Batch(Vec<Operation>),
     /// The last batch before the store closes.
-    Last(Vec<Operation>, Option<Reply<()>>),
+    Last(Vec<Operation>, Option<ReplySender<()>>),
     /// There was no operation for the whole interval.
     Nothing,
 }
@@ -112,7 +112,7 @@ impl Writer {
             }
         }
         let mut end = None;
-        while self.backlog.len() < 2 * MAX_BATCH {
+        while self.backlog.len() < 2 * MAX_BATCH_OPERATIONS {
             match self.queue.try_recv() {
                 Ok(Operation::Close(reply)) => end = Some(Some(reply)),
                 Ok(operation) => {
@@ -134,7 +134,7 @@ impl Writer {
     /// Takes the part of the backlog that is committed together.
     fn take_batch(&mut self) -> Vec<Operation> {
         let waiting = self.backlog.len();
-        let count = (waiting / 2).max(SMALL_BATCH).min(waiting);
+        let count = (waiting / 2).max(SMALL_BATCH_OPERATIONS).min(waiting);
         let sizes = self.backlog.iter().take(count).scan(0, |sum, operation| {
             *sum += operation.size_bytes();
             Some(*sum)
@@ -204,10 +204,10 @@ fn shrink(connection: &Connection) -> Result<bool, FileFault> {
 }
 
 /// The maximum number of operations in a batch.
-const MAX_BATCH: usize = 1_024;
+const MAX_BATCH_OPERATIONS: usize = 1_024;
 
 /// A queue up to this length is not halved, because each half needs a sync.
-const SMALL_BATCH: usize = 128;
+const SMALL_BATCH_OPERATIONS: usize = 128;
 
 /// The maximum number of bytes in a batch, unless a single operation is larger.
 const MAX_BATCH_BYTES: usize = 8 << 20;

@@ -13,7 +13,7 @@ use outlast_engine::{Backoff, NodeId, StoreError, TaskId};
 use rusqlite::{Connection, TransactionBehavior};
 
 use super::Writer;
-use super::operation::{Operation, Reply};
+use super::operation::{Operation, ReplySender};
 use super::plan::Plan;
 use crate::sqlite::failpoint::FailPoint;
 use crate::sqlite::file_fault::FileFault;
@@ -63,7 +63,7 @@ impl Writer {
     pub(super) fn recover(
         &mut self,
         mut failed: FailedBatch,
-    ) -> Result<Connection, Option<Reply<()>>> {
+    ) -> Result<Connection, Option<ReplySender<()>>> {
         let mut backoff = Backoff::new(FIRST_RETRY_DELAY, MAX_RETRY_DELAY);
         loop {
             self.shared.health.set_down(Some(failed.fault.reason()));
@@ -81,7 +81,11 @@ impl Writer {
     }
 
     /// Replies to all operations with `error` during `pause`. Fails if the store is closed.
-    fn refuse_for(&mut self, pause: Duration, error: &StoreError) -> Result<(), Option<Reply<()>>> {
+    fn refuse_for(
+        &mut self,
+        pause: Duration,
+        error: &StoreError,
+    ) -> Result<(), Option<ReplySender<()>>> {
         for operation in self.backlog.drain(..) {
             operation.refuse(error.clone());
         }
