@@ -21,7 +21,7 @@ impl Answered {
         {
             return Some(who.clone());
         }
-        if answers.len() >= MAX_ANSWERS {
+        if answers.len() >= MAX_STORED_ANSWERS {
             answers.pop_front();
         }
         answers.push_back((task, key, by));
@@ -45,4 +45,4 @@ impl Answered {
 }
 
 /// How many answers are remembered.
-const MAX_ANSWERS: usize = 1_000;
+const MAX_STORED_ANSWERS: usize = 1_000;

@@ -24,7 +24,7 @@ impl Deletions {
     /// Deletes an ended task after the time for an undo.
     pub(crate) fn schedule(&self, app: &App, actor: Actor, id: TaskId) -> Result<(), ConsoleError> {
         let mut waiting = self.0.lock();
-        if waiting.len() >= MAX_WAITING {
+        if waiting.len() >= MAX_PENDING_DELETIONS {
             return Err(ConsoleError::conflict("too many deletions at once")
                 .next("wait ten seconds and try again"));
         }
@@ -55,4 +55,4 @@ impl Deletions {
 /// How long a deletion can be undone.
 pub(crate) const UNDO_TIME: Duration = Duration::from_secs(10);
 
-const MAX_WAITING: usize = 10_000;
+const MAX_PENDING_DELETIONS: usize = 10_000;

@@ -19,7 +19,7 @@ use crate::format;
 pub(crate) struct Children {
     /// The URL of a child without its path.
     pub(crate) url: String,
-    pub(crate) nodes: Vec<Node>,
+    pub(crate) nodes: Vec<TreeNode>,
     /// The path of this value, for the next page.
     pub(crate) path: String,
     /// Where the next page starts, if there is one.
@@ -32,12 +32,12 @@ impl askama::filters::HtmlSafe for Children {}
 
 /// A member or an element.
 #[derive(Debug)]
-pub(crate) struct Node {
+pub(crate) struct TreeNode {
     /// Its name or its number.
     pub(crate) key: String,
     /// Its JSON pointer from the root.
     pub(crate) path: String,
-    pub(crate) kind: Kind,
+    pub(crate) kind: ValueKind,
     /// A leaf as JSON text, cut; else a description of the size.
     pub(crate) text: String,
     pub(crate) is_cut: bool,
@@ -45,7 +45,7 @@ pub(crate) struct Node {
 
 /// The kind of a JSON value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum ValueKind {
     Object,
     Array,
     Text,
@@ -53,7 +53,7 @@ pub(crate) enum Kind {
     Other,
 }
 
-impl Kind {
+impl ValueKind {
     fn of(value: &str) -> Self {
         match value.as_bytes().first() {
             Some(b'{') => Self::Object,
@@ -88,7 +88,7 @@ pub(crate) fn children(root: &Raw, url: String, path: &str, offset: usize) -> Op
     let mut total = 0;
     each(value, |key, child| {
         if total >= offset && nodes.len() < PAGE_SIZE {
-            nodes.push(Node::of(path, key, child));
+            nodes.push(TreeNode::of(path, key, child));
         }
         total += 1;
         true
@@ -125,9 +125,9 @@ pub(crate) fn find<'a>(root: &'a str, path: &str) -> Option<&'a str> {
     Some(value)
 }
 
-impl Node {
+impl TreeNode {
     fn of(parent: &str, key: &str, value: &str) -> Self {
-        let kind = Kind::of(value);
+        let kind = ValueKind::of(value);
         let (text, is_cut) = if kind.is_branch() {
             (format::bytes(value.len()), false)
         } else {
@@ -157,10 +157,10 @@ pub(crate) fn cut(text: &str, max_chars: usize) -> (String, bool) {
 fn each<'a>(value: &'a str, mut each: impl FnMut(&str, &'a str) -> bool) -> Option<()> {
     let mut reader = serde_json::Deserializer::from_str(value);
     let visitor = Each(&mut each);
-    match Kind::of(value) {
-        Kind::Object => reader.deserialize_map(visitor).ok(),
-        Kind::Array => reader.deserialize_seq(visitor).ok(),
-        Kind::Text | Kind::Number | Kind::Other => None,
+    match ValueKind::of(value) {
+        ValueKind::Object => reader.deserialize_map(visitor).ok(),
+        ValueKind::Array => reader.deserialize_seq(visitor).ok(),
+        ValueKind::Text | ValueKind::Number | ValueKind::Other => None,
     }
 }
 
@@ -211,7 +211,7 @@ mod tests {
         let root = raw(r#"{"a":{"id":12345678901234567890123}}"#);
         let found = children(&root, String::new(), "/a", 0).unwrap();
         assert_eq!(found.nodes[0].text, "12345678901234567890123");
-        assert_eq!(found.nodes[0].kind, Kind::Number);
+        assert_eq!(found.nodes[0].kind, ValueKind::Number);
     }
 
     #[test]

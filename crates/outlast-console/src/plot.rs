@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use crate::format;
-use crate::statistics::{CLASSES, MINUTES};
+use crate::statistics::{CLASSES, PLOT_MINUTES};
 
 /// Created and ended tasks per minute.
 #[derive(Debug, Serialize)]
@@ -77,7 +77,7 @@ impl MinutePlot {
     pub(crate) fn new(created: &[u32], ended: &[u32]) -> Self {
         let most = created.iter().chain(ended).copied().max().unwrap_or(0);
         let max = round_up(most);
-        let step = WIDTH / MINUTES as f64;
+        let step = PLOT_WIDTH / PLOT_MINUTES as f64;
         let pairs = || {
             created
                 .iter()
@@ -100,7 +100,7 @@ impl MinutePlot {
         });
         let rows = pairs().filter(|(_, (created, ended))| created + ended > 0);
         let rows = rows.map(|(at, (created, ended))| MinuteRow {
-            ago: MINUTES - 1 - at,
+            ago: PLOT_MINUTES - 1 - at,
             created,
             ended,
         });
@@ -122,7 +122,7 @@ impl BarPlot {
 
     pub(crate) fn new(numbers: &[u32; CLASSES.len()]) -> Self {
         let max = round_up(numbers.iter().copied().max().unwrap_or(0));
-        let step = WIDTH / CLASSES.len() as f64;
+        let step = PLOT_WIDTH / CLASSES.len() as f64;
         let bars = CLASSES
             .iter()
             .zip(numbers)
@@ -135,7 +135,9 @@ impl BarPlot {
                     number: *count,
                     x: number(x + step * 0.15),
                     middle: number(x + step / 2.0),
-                    text_y: number(HEIGHT - HEIGHT * f64::from(*count) / f64::from(max) - 4.0),
+                    text_y: number(
+                        PLOT_HEIGHT - PLOT_HEIGHT * f64::from(*count) / f64::from(max) - 4.0,
+                    ),
                     y,
                     height,
                 }
@@ -150,9 +152,9 @@ impl BarPlot {
 
 /// The top and the height of a bar. A task is visible even beside thousands.
 fn bar(count: u32, max: u32) -> (String, String) {
-    let height = HEIGHT * f64::from(count) / f64::from(max);
+    let height = PLOT_HEIGHT * f64::from(count) / f64::from(max);
     let height = if count > 0 { height.max(1.5) } else { 0.0 };
-    (number(HEIGHT - height), number(height))
+    (number(PLOT_HEIGHT - height), number(height))
 }
 
 fn number(value: f64) -> String {
@@ -173,9 +175,9 @@ fn round_up(most: u32) -> u32 {
     }
 }
 
-const HEIGHT: f64 = 120.0;
+const PLOT_HEIGHT: f64 = 120.0;
 
-const WIDTH: f64 = 420.0;
+const PLOT_WIDTH: f64 = 420.0;
 
 #[cfg(test)]
 mod tests {

@@ -56,8 +56,8 @@ pub(crate) async fn count(app: &App, filter: &Filter) -> Result<Count, ConsoleEr
         number += page.tasks.len();
         after = page.next;
         let is_more = after.is_some();
-        if !is_more || number >= MAX_COUNTED || Instant::now() >= end {
-            let number = number.min(MAX_COUNTED);
+        if !is_more || number >= MAX_COUNTED_TASKS || Instant::now() >= end {
+            let number = number.min(MAX_COUNTED_TASKS);
             return Ok(Count { number, is_more });
         }
     }
@@ -71,7 +71,7 @@ impl std::fmt::Display for Count {
 }
 
 /// Counting stops here: "10,000+".
-pub(crate) const MAX_COUNTED: usize = 10_000;
+pub(crate) const MAX_COUNTED_TASKS: usize = 10_000;
 
 /// The number of tasks in one request to the store.
 pub(crate) const PAGE_SIZE: usize = 1_000;

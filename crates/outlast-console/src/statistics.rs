@@ -6,11 +6,11 @@ use outlast_wire::Timestamp;
 
 use crate::console::App;
 use crate::error::ConsoleError;
-use crate::search::{MAX_COUNTED, PAGE_SIZE};
+use crate::search::{MAX_COUNTED_TASKS, PAGE_SIZE};
 use crate::task_row::TaskRow;
 
 /// The length of the plots over time, in minutes.
-pub(crate) const MINUTES: usize = 60;
+pub(crate) const PLOT_MINUTES: usize = 60;
 
 /// The classes of durations: their upper bounds in milliseconds, and their labels.
 pub(crate) const CLASSES: [(u64, &str); 6] = [
@@ -51,17 +51,17 @@ impl Statistics {
         now: Timestamp,
     ) -> Result<Self, ConsoleError> {
         let mut found = Self {
-            created: vec![0; MINUTES],
-            ended: vec![0; MINUTES],
+            created: vec![0; PLOT_MINUTES],
+            ended: vec![0; PLOT_MINUTES],
             ..Self::default()
         };
         let mut after = None;
-        while found.examined < MAX_COUNTED {
+        while found.examined < MAX_COUNTED_TASKS {
             let page = app.engine().search(filter, after, PAGE_SIZE).await?;
             for task in &page.tasks {
                 found.add(app, task, now);
                 // The time of waits is not in the summary of an ended task.
-                if found.waits_examined < MAX_LOADED {
+                if found.waits_examined < MAX_LOADED_TASKS {
                     found.waits_examined += 1;
                     found.add_wait(app, task, now).await;
                 }
@@ -153,7 +153,7 @@ fn class(ms: u64) -> usize {
 const MAX_FAILURES: usize = 8;
 
 /// How many of the newest tasks are read in full.
-const MAX_LOADED: usize = 200;
+const MAX_LOADED_TASKS: usize = 200;
 
 #[cfg(test)]
 mod tests {

@@ -65,7 +65,7 @@ async fn run(app: App) {
                 change = changes.next() => record(change),
             }
         }
-        if is_incomplete || changed.len() > MAX_BATCH {
+        if is_incomplete || changed.len() > MAX_BATCH_TASKS {
             app.events().resync();
             continue;
         }
@@ -99,6 +99,6 @@ async fn publish(app: &App, id: TaskId) {
 const COALESCE_TIME: Duration = Duration::from_millis(100);
 
 /// Above this number of changed tasks, pages load their data again instead.
-const MAX_BATCH: usize = 500;
+const MAX_BATCH_TASKS: usize = 500;
 
 const IDLE_CHECK_INTERVAL: Duration = Duration::from_secs(30);

@@ -20,7 +20,7 @@ use crate::task_row::{Origin, TaskRow};
 use crate::task_row_peer::{self, PeerKey};
 
 /// A page of the list.
-pub(crate) struct TaskPage {
+pub(crate) struct TaskListPage {
     pub(crate) rows: Vec<TaskRow>,
     /// Where the next page starts, if there may be one.
     pub(crate) next: Option<Cursor>,
@@ -49,7 +49,7 @@ pub(crate) async fn page(
     peers: &[TaskRow],
     cursor: &Cursor,
     limit: usize,
-) -> Result<TaskPage, ConsoleError> {
+) -> Result<TaskListPage, ConsoleError> {
     let shows_store = query.shows(Origin::Store) && !query.is_impossible;
     let found = match cursor.store {
         StoreCursor::Start | StoreCursor::After(_) if shows_store => {
@@ -105,7 +105,7 @@ pub(crate) async fn page(
         before: before.or_else(|| cursor.before.clone()),
     };
     let has_more = has_more_peers || store != StoreCursor::End;
-    Ok(TaskPage {
+    Ok(TaskListPage {
         rows,
         next: has_more.then_some(next),
     })

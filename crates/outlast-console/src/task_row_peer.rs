@@ -44,7 +44,7 @@ pub(crate) async fn rows(workspace: &Workspace, viewer: &Viewer) -> Vec<TaskRow>
     let hosted = workspace.hosted_tasks().await;
     if !hosted.is_empty() {
         let mut items = workspace.pending();
-        items.extend(workspace.departed(MAX_DEPARTED));
+        items.extend(workspace.departed(MAX_DEPARTED_TASKS));
         rows.extend(hosted.iter().map(|task| of_hosted(task, &items, viewer)));
     }
     rows.sort_by(|a, b| (b.created_at, &b.key).cmp(&(a.created_at, &a.key)));
@@ -138,4 +138,4 @@ const CALL_PREFIX: &str = "call-";
 const HOSTED_PREFIX: &str = "hosted-";
 
 /// How many answered requests are searched for the method of a hosted task.
-const MAX_DEPARTED: usize = 500;
+const MAX_DEPARTED_TASKS: usize = 500;

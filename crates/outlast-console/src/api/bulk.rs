@@ -21,7 +21,7 @@ use crate::task_row_peer::PeerKey;
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Bulk {
-    action: Action,
+    action: BulkAction,
     /// The tasks; else all that match `query`.
     #[serde(default)]
     ids: Vec<String>,
@@ -33,7 +33,7 @@ pub(crate) struct Bulk {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
-enum Action {
+enum BulkAction {
     Cancel,
     Delete,
     /// Undoes a deletion.
@@ -42,7 +42,7 @@ enum Action {
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Report {
+pub(crate) struct BulkResult {
     /// The number of tasks that the action applies to: open ones to cancel, ended ones to delete.
     matched: usize,
     /// Whether more tasks match than one request changes.
@@ -66,9 +66,9 @@ pub(crate) async fn bulk(
     State(app): State<App>,
     viewer: Viewer,
     Json(bulk): Json<Bulk>,
-) -> Result<Json<Report>, ConsoleError> {
+) -> Result<Json<BulkResult>, ConsoleError> {
     viewer.require(Scopes::CANCEL)?;
-    let mut report = Report {
+    let mut report = BulkResult {
         matched: 0,
         is_more: false,
         changed: 0,
@@ -78,8 +78,8 @@ pub(crate) async fn bulk(
     let ids = match &bulk.query {
         Some(query) => matching(&app, &viewer, query, bulk.action, &mut report).await?,
         None => {
-            report.is_more = bulk.ids.len() > MAX_CHANGED;
-            let ids = bulk.ids.iter().take(MAX_CHANGED);
+            report.is_more = bulk.ids.len() > MAX_CHANGED_TASKS;
+            let ids = bulk.ids.iter().take(MAX_CHANGED_TASKS);
             ids.map(|id| RowName::parse(id)).collect::<Result<_, _>>()?
         }
     };
@@ -91,7 +91,7 @@ pub(crate) async fn bulk(
         match change(&app, &viewer, bulk.action, &name).await {
             Ok(()) => {
                 report.changed += 1;
-                if bulk.action == Action::Delete {
+                if bulk.action == BulkAction::Delete {
                     report.deleted.push(name.text());
                 }
             }
@@ -131,24 +131,24 @@ async fn matching(
     app: &App,
     viewer: &Viewer,
     text: &str,
-    action: Action,
-    report: &mut Report,
+    action: BulkAction,
+    report: &mut BulkResult,
 ) -> Result<Vec<RowName>, ConsoleError> {
     let query = Query::of(app, text, viewer);
     if let Some(problem) = query.problems.first() {
         return Err(ConsoleError::invalid(problem.clone()));
     }
     let applies = |status| match action {
-        Action::Cancel => matches!(status, Status::Working | Status::InputRequired),
-        Action::Delete => !matches!(status, Status::Working | Status::InputRequired),
-        Action::Undelete => false,
+        BulkAction::Cancel => matches!(status, Status::Working | Status::InputRequired),
+        BulkAction::Delete => !matches!(status, Status::Working | Status::InputRequired),
+        BulkAction::Undelete => false,
     };
     let (mut ids, mut after): (Vec<RowName>, Option<Position>) = (Vec::new(), None);
-    if action == Action::Cancel {
+    if action == BulkAction::Cancel {
         // A task that is not in the store ends there, and is deleted there.
         let rows = task_list::peer_rows(app, viewer).await.into_iter();
         let rows = rows.filter(|row| applies(row.status) && query.matches_row(row));
-        for row in rows.take(MAX_CHANGED) {
+        for row in rows.take(MAX_CHANGED_TASKS) {
             ids.push(RowName::parse(&row.key)?);
         }
     }
@@ -158,7 +158,7 @@ async fn matching(
     loop {
         let found = search::search(app, &query.filter, after, search::PAGE_SIZE).await?;
         for task in &found.tasks {
-            if ids.len() == MAX_CHANGED {
+            if ids.len() == MAX_CHANGED_TASKS {
                 report.is_more = true;
                 return Ok(ids);
             }
@@ -176,29 +176,29 @@ async fn matching(
 async fn change(
     app: &App,
     viewer: &Viewer,
-    action: Action,
+    action: BulkAction,
     name: &RowName,
 ) -> Result<(), ConsoleError> {
     let id = match (name, action) {
         (RowName::Stored(id), _) => *id,
-        (RowName::Peer(key, _), Action::Cancel) => return cancel_peer(app, viewer, key).await,
-        (RowName::Peer(..), Action::Delete | Action::Undelete) => {
+        (RowName::Peer(key, _), BulkAction::Cancel) => return cancel_peer(app, viewer, key).await,
+        (RowName::Peer(..), BulkAction::Delete | BulkAction::Undelete) => {
             return Err(ConsoleError::conflict(
                 "the task is not in the store: it is deleted where it is kept, when its TTL ends",
             ));
         }
     };
     match action {
-        Action::Cancel => {
+        BulkAction::Cancel => {
             let _ = app.engine().cancel_now(viewer.actor(), id).await?;
         }
-        Action::Delete => {
+        BulkAction::Delete => {
             let Snapshot::Ended(_) = app.engine().get(&viewer.scope(), id).await? else {
                 return Err(ConsoleError::conflict("the task has not ended"));
             };
             app.deletions().schedule(app, viewer.actor(), id)?;
         }
-        Action::Undelete => {
+        BulkAction::Undelete => {
             // Checks the owner.
             app.engine().get(&viewer.scope(), id).await?;
             if !app.deletions().undo(id) {
@@ -224,4 +224,4 @@ async fn cancel_peer(app: &App, viewer: &Viewer, key: &PeerKey) -> Result<(), Co
 }
 
 /// The maximum number of tasks that one request changes.
-const MAX_CHANGED: usize = 1_000;
+const MAX_CHANGED_TASKS: usize = 1_000;

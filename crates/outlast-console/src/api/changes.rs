@@ -60,7 +60,7 @@ const STORE_SOURCE: &str = "store";
 /// The body of [`answer`].
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Answer {
+pub(crate) struct InputResponseBody {
     task_id: String,
     key: String,
     result: Option<Raw>,
@@ -71,7 +71,7 @@ pub(crate) struct Answer {
 pub(crate) async fn answer(
     State(app): State<App>,
     viewer: Viewer,
-    Json(answer): Json<Answer>,
+    Json(answer): Json<InputResponseBody>,
 ) -> Result<Json<Value>, ConsoleError> {
     viewer.require(Scopes::ANSWER)?;
     let id = parse(&answer.task_id)?;

@@ -45,12 +45,12 @@ pub(crate) struct Detail {
     is_repeatable: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     arguments: Option<Raw>,
-    timeline: Vec<Entry>,
+    timeline: Vec<TimelineEntryBody>,
     input_requests: Vec<InputRequestBody>,
 }
 
 #[derive(Serialize)]
-struct Entry {
+struct TimelineEntryBody {
     at: String,
     event: outlast_engine::task::TimelineEvent,
 }
@@ -73,7 +73,10 @@ pub(crate) async fn list(
     if let Some(problem) = query.problems.first() {
         return Err(ConsoleError::invalid(problem.clone()));
     }
-    let limit = params.limit.unwrap_or(DEFAULT_LIMIT).clamp(1, MAX_LIMIT);
+    let limit = params
+        .limit
+        .unwrap_or(DEFAULT_PAGE_TASKS)
+        .clamp(1, MAX_PAGE_TASKS);
     let peers = task_list::peer_rows(&app, &viewer).await;
     let page = task_list::page(&app, &query, &peers, &params.after.parse()?, limit).await?;
     Ok(Json(List {
@@ -93,7 +96,7 @@ pub(crate) async fn task(
     if app.deletions().contains(id) {
         return Err(ConsoleError::not_found("the task was deleted"));
     }
-    let timeline = task.timeline.entries.iter().map(|entry| Entry {
+    let timeline = task.timeline.entries.iter().map(|entry| TimelineEntryBody {
         at: entry.at.to_string(),
         event: entry.event.clone(),
     });
@@ -142,5 +145,5 @@ pub(crate) async fn result(
         .into_response())
 }
 
-const DEFAULT_LIMIT: usize = 50;
-const MAX_LIMIT: usize = 1_000;
+const DEFAULT_PAGE_TASKS: usize = 50;
+const MAX_PAGE_TASKS: usize = 1_000;

@@ -5,7 +5,7 @@ use outlast_wire::object;
 
 use super::budget::Budget;
 use super::kind::Kind;
-use super::schema::Node;
+use super::schema::SchemaPart;
 
 /// One field of a form.
 #[derive(Clone, Debug)]
@@ -28,7 +28,10 @@ pub struct Field {
 
 impl Field {
     /// The members of an object, in the order of the schema.
-    pub(super) fn all(object: &Node<'_>, budget: &mut Budget) -> Result<Vec<Self>, &'static str> {
+    pub(super) fn all(
+        object: &SchemaPart<'_>,
+        budget: &mut Budget,
+    ) -> Result<Vec<Self>, &'static str> {
         let Some(properties) = object.member("properties") else {
             return Ok(Vec::new());
         };
@@ -60,13 +63,13 @@ impl Field {
     }
 
     /// An item of an array.
-    pub(super) fn item(node: Node<'_>, schema: RawRef<'_>, budget: &mut Budget) -> Self {
+    pub(super) fn item(node: SchemaPart<'_>, schema: RawRef<'_>, budget: &mut Budget) -> Self {
         Self::read("", node, schema, true, budget)
     }
 
     fn read(
         name: &str,
-        mut node: Node<'_>,
+        mut node: SchemaPart<'_>,
         schema: RawRef<'_>,
         required: bool,
         budget: &mut Budget,
@@ -134,7 +137,7 @@ mod tests {
         let schema = RawRef::parse(&text).unwrap();
         Field::read(
             name,
-            Node::root(schema),
+            SchemaPart::root(schema),
             schema,
             required,
             &mut Budget::default(),

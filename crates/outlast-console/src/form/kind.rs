@@ -8,7 +8,7 @@ use super::budget::Budget;
 use super::field::Field;
 use super::format::Format;
 use super::range::Range;
-use super::schema::Node;
+use super::schema::SchemaPart;
 
 /// The type of a field and its limits.
 #[derive(Clone, Debug)]
@@ -70,7 +70,7 @@ impl Choice {
 }
 
 impl Kind {
-    pub(super) fn read(node: &mut Node<'_>, schema: RawRef<'_>, budget: &mut Budget) -> Self {
+    pub(super) fn read(node: &mut SchemaPart<'_>, schema: RawRef<'_>, budget: &mut Budget) -> Self {
         let json = |why| Self::Json {
             why,
             schema: schema.to_raw(),
@@ -122,7 +122,11 @@ impl Kind {
         }
     }
 
-    fn array(node: &Node<'_>, count: Range, budget: &mut Budget) -> Result<Self, &'static str> {
+    fn array(
+        node: &SchemaPart<'_>,
+        count: Range,
+        budget: &mut Budget,
+    ) -> Result<Self, &'static str> {
         let Some(items) = node
             .member("items")
             .filter(|_| node.member("prefixItems").is_none())
@@ -326,7 +330,11 @@ mod tests {
     fn kind(schema: &Value) -> Kind {
         let schema = schema.to_string();
         let schema = RawRef::parse(&schema).unwrap();
-        Kind::read(&mut Node::root(schema), schema, &mut Budget::default())
+        Kind::read(
+            &mut SchemaPart::root(schema),
+            schema,
+            &mut Budget::default(),
+        )
     }
 
     fn parsed_text(schema: &Value, text: &str) -> Result<String, String> {

@@ -21,7 +21,7 @@ mod view;
 use outlast::wire::{Raw, RawRef};
 
 use budget::Budget;
-use schema::Node;
+use schema::SchemaPart;
 
 pub use entries::{Entries, OTHER_MEMBERS};
 pub use field::Field;
@@ -46,7 +46,7 @@ impl Form {
     /// Reads the schema of an object. A schema that cannot be read has no fields.
     pub fn of_schema(schema: RawRef<'_>) -> Self {
         let too_large = schema.as_str().len() > MAX_SCHEMA_BYTES;
-        let node = Node::root(schema);
+        let node = SchemaPart::root(schema);
         let fields = match node.unsupported {
             _ if too_large => Err("its schema is too large"),
             Some(why) if schema.is_object() => Err(why),

@@ -6,7 +6,7 @@ use outlast_wire::object;
 
 /// A part of a schema. Annotations of the place where it is used come before those of its target.
 #[derive(Clone)]
-pub(super) struct Node<'a> {
+pub(super) struct SchemaPart<'a> {
     root: RawRef<'a>,
     /// From the place of use to the target of its references.
     layers: Vec<RawRef<'a>>,
@@ -18,7 +18,7 @@ pub(super) struct Node<'a> {
     pub(super) unsupported: Option<&'static str>,
 }
 
-impl<'a> Node<'a> {
+impl<'a> SchemaPart<'a> {
     pub(super) fn root(schema: RawRef<'a>) -> Self {
         let empty = Self {
             root: schema,

@@ -11,7 +11,7 @@ use outlast::server::Scopes;
 use serde::Serialize;
 
 use super::call_row::millis;
-use super::form_parts::Fields;
+use super::form_parts::FormFields;
 use super::json_text::{as_optional_value, as_value, pretty};
 use super::tools;
 use crate::access::Viewer;
@@ -49,7 +49,7 @@ pub(crate) struct ConnectionsPage {
     can_call: bool,
     /// What was typed into the form that failed, and why it failed.
     #[serde(skip)]
-    typed: Typed,
+    typed: ConnectionFormInput,
     #[serde(rename = "taskTtlSeconds")]
     ttl_seconds: u64,
     decline_fails: bool,
@@ -58,7 +58,7 @@ pub(crate) struct ConnectionsPage {
 
 /// What was typed into a form that failed.
 #[derive(Default)]
-struct Typed {
+struct ConnectionFormInput {
     problem: Option<String>,
     /// Which form failed: `url`, `command` or `import`.
     form: &'static str,
@@ -186,7 +186,7 @@ impl ConnectionCard {
 
 /// `GET /connections`.
 async fn connections(State(app): State<App>, viewer: Viewer) -> Result<Html, ConsoleError> {
-    render(&page(&app, &viewer, Typed::default())?)
+    render(&page(&app, &viewer, ConnectionFormInput::default())?)
 }
 
 /// `GET /api/v1/connections`.
@@ -194,10 +194,14 @@ async fn json(
     State(app): State<App>,
     viewer: Viewer,
 ) -> Result<Json<ConnectionsPage>, ConsoleError> {
-    Ok(Json(page(&app, &viewer, Typed::default())?))
+    Ok(Json(page(&app, &viewer, ConnectionFormInput::default())?))
 }
 
-fn page(app: &App, viewer: &Viewer, typed: Typed) -> Result<ConnectionsPage, ConsoleError> {
+fn page(
+    app: &App,
+    viewer: &Viewer,
+    typed: ConnectionFormInput,
+) -> Result<ConnectionsPage, ConsoleError> {
     let workspace = app.workspace(viewer)?;
     let connections = workspace.connections().into_iter();
     let settings = workspace.settings();
@@ -216,7 +220,11 @@ fn page(app: &App, viewer: &Viewer, typed: Typed) -> Result<ConnectionsPage, Con
     })
 }
 
-fn refused(app: &App, viewer: &Viewer, typed: Typed) -> Result<Response, ConsoleError> {
+fn refused(
+    app: &App,
+    viewer: &Viewer,
+    typed: ConnectionFormInput,
+) -> Result<Response, ConsoleError> {
     let page = page(app, viewer, typed)?;
     Ok((StatusCode::UNPROCESSABLE_ENTITY, render(&page)?).into_response())
 }
@@ -230,7 +238,7 @@ fn done(app: &App) -> Response {
 async fn add(
     State(app): State<App>,
     viewer: Viewer,
-    fields: Fields,
+    fields: FormFields,
 ) -> Result<Response, ConsoleError> {
     let is_command = fields.get("kind") == "command";
     viewer.require(if is_command {
@@ -238,7 +246,7 @@ async fn add(
     } else {
         Scopes::CALL
     })?;
-    let typed = |problem: String| Typed {
+    let typed = |problem: String| ConnectionFormInput {
         problem: Some(problem),
         form: if is_command { "command" } else { "url" },
         name: fields.get("name").to_owned(),
@@ -295,15 +303,15 @@ fn default_name(address: &Address) -> String {
 async fn import(
     State(app): State<App>,
     viewer: Viewer,
-    fields: Fields,
+    fields: FormFields,
 ) -> Result<Response, ConsoleError> {
     viewer.require(Scopes::CALL)?;
     let file = fields.get("file");
-    let typed = |problem: String| Typed {
+    let typed = |problem: String| ConnectionFormInput {
         problem: Some(problem),
         form: "import",
         file: file.to_owned(),
-        ..Typed::default()
+        ..ConnectionFormInput::default()
     };
     let specs = match import_servers(file, IMPORT_SOURCE) {
         Ok(specs) => specs,
@@ -326,7 +334,7 @@ async fn import(
 async fn change(
     State(app): State<App>,
     viewer: Viewer,
-    fields: Fields,
+    fields: FormFields,
 ) -> Result<Response, ConsoleError> {
     viewer.require(Scopes::CALL)?;
     let workspace = app.workspace(&viewer)?;
@@ -350,7 +358,7 @@ fn reconnect(
     workspace: &Workspace,
     viewer: &Viewer,
     name: &ConnectionName,
-    fields: &Fields,
+    fields: &FormFields,
 ) -> Result<(), ConsoleError> {
     if workspace.connection_view(name)?.starts_process {
         viewer.require(Scopes::OPERATE)?;
@@ -362,14 +370,14 @@ fn reconnect(
 async fn settings(
     State(app): State<App>,
     viewer: Viewer,
-    fields: Fields,
+    fields: FormFields,
 ) -> Result<Response, ConsoleError> {
     viewer.require(Scopes::CALL)?;
     let workspace = app.workspace(&viewer)?;
-    let typed = |problem: &str| Typed {
+    let typed = |problem: &str| ConnectionFormInput {
         problem: Some(problem.to_owned()),
         form: "settings",
-        ..Typed::default()
+        ..ConnectionFormInput::default()
     };
     let Ok(seconds) = fields.get("ttl").trim().parse::<u64>() else {
         let problem = typed("the task TTL must be a whole number of seconds");

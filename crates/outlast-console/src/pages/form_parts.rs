@@ -192,9 +192,9 @@ impl Opening {
 }
 
 /// The fields of a submitted form, in their order.
-pub(crate) struct Fields(Vec<(String, String)>);
+pub(crate) struct FormFields(Vec<(String, String)>);
 
-impl Fields {
+impl FormFields {
     /// The text of a field; empty if it is missing.
     pub(crate) fn get(&self, name: &str) -> &str {
         let found = self.0.iter().find(|(field, _)| field == name);
@@ -208,7 +208,7 @@ impl Fields {
     }
 }
 
-impl<S: Send + Sync> FromRequest<S> for Fields {
+impl<S: Send + Sync> FromRequest<S> for FormFields {
     type Rejection = ConsoleError;
 
     async fn from_request(request: Request, state: &S) -> Result<Self, ConsoleError> {

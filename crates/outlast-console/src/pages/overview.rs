@@ -263,7 +263,7 @@ async fn why_failing(workspace: Option<&Workspace>, server: &str) -> (String, Op
             ConnectionHealth::Failed { why: reason, .. }
             | ConnectionHealth::Reconnecting { why: reason } => why = reason,
             ConnectionHealth::Open | ConnectionHealth::Connecting => {
-                let asked = tokio::time::timeout(ASK_TIME, workspace.tools(&name)).await;
+                let asked = tokio::time::timeout(PEER_LIST_TIMEOUT, workspace.tools(&name)).await;
                 if let Ok(Err(error)) = asked {
                     why = error.to_string();
                 }
@@ -293,4 +293,4 @@ impl HealthRow {
 }
 
 /// How long the page waits for the reason of a failing server.
-const ASK_TIME: Duration = Duration::from_secs(2);
+const PEER_LIST_TIMEOUT: Duration = Duration::from_secs(2);

@@ -23,7 +23,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::call_row::millis;
-use super::form_parts::{Fields, FormPart, parts};
+use super::form_parts::{FormFields, FormPart, parts};
 use super::json_text::pretty;
 use super::task;
 use crate::access::Viewer;
@@ -143,7 +143,7 @@ struct TaskRequest {
 }
 
 /// What was typed, if an answer was wrong.
-pub(crate) struct Typed {
+pub(crate) struct ResponseFormInput {
     id: String,
     entries: Entries,
     json: Option<String>,
@@ -164,7 +164,7 @@ async fn page(
     app: &App,
     viewer: &Viewer,
     tab: &str,
-    typed: Option<Typed>,
+    typed: Option<ResponseFormInput>,
     refused: Option<String>,
 ) -> Result<RequestsPage, ConsoleError> {
     let workspace = app.workspace(viewer)?;
@@ -214,7 +214,7 @@ async fn page(
             cards.push(card_of_task(app, task, typed.as_ref()));
         }
     }
-    let left = workspace.departed(MAX_LEFT).into_iter();
+    let left = workspace.departed(MAX_SHOWN_DEPARTURES).into_iter();
     let left = left
         .filter(|item| is_all || item.is_sampling() == is_sampling)
         .filter_map(|item| {
@@ -275,7 +275,7 @@ async fn task_requests(app: &App, viewer: &Viewer) -> Result<Vec<TaskRequest>, C
     Ok(requests)
 }
 
-fn card_of_item(app: &App, item: &PendingItem, typed: Option<&Typed>) -> RequestCard {
+fn card_of_item(app: &App, item: &PendingItem, typed: Option<&ResponseFormInput>) -> RequestCard {
     let request = &item.request;
     let id = item.id.to_string();
     let origin = match (&request.hosted_task, &request.task) {
@@ -305,7 +305,11 @@ fn card_of_item(app: &App, item: &PendingItem, typed: Option<&Typed>) -> Request
 }
 
 /// The open input requests of a task in the store.
-pub(crate) fn cards_of_task(app: &App, task: &Task, typed: Option<&Typed>) -> Vec<RequestCard> {
+pub(crate) fn cards_of_task(
+    app: &App,
+    task: &Task,
+    typed: Option<&ResponseFormInput>,
+) -> Vec<RequestCard> {
     let server = server_name(&task.origin.runner);
     let requests = requests_of_task(task, server);
     requests
@@ -336,7 +340,7 @@ fn requests_of_task(task: &Task, server: &str) -> impl Iterator<Item = TaskReque
     })
 }
 
-fn card_of_task(app: &App, task: &TaskRequest, typed: Option<&Typed>) -> RequestCard {
+fn card_of_task(app: &App, task: &TaskRequest, typed: Option<&ResponseFormInput>) -> RequestCard {
     let key = encoded(&task.key);
     let id = task_card_id(task.task, &task.key);
     let typed = typed.filter(|typed| typed.id == id);
@@ -359,7 +363,7 @@ fn card_of_task(app: &App, task: &TaskRequest, typed: Option<&Typed>) -> Request
 }
 
 /// Messages that belong to no field of the form.
-fn other_faults(body: &RequestBody, typed: Option<&Typed>) -> Vec<String> {
+fn other_faults(body: &RequestBody, typed: Option<&ResponseFormInput>) -> Vec<String> {
     let Some(typed) = typed else {
         return Vec::new();
     };
@@ -375,7 +379,7 @@ fn other_faults(body: &RequestBody, typed: Option<&Typed>) -> Vec<String> {
 fn body(
     kind: InputKind,
     params: Option<&Raw>,
-    typed: Option<&Typed>,
+    typed: Option<&ResponseFormInput>,
     id: &str,
 ) -> (RequestBody, String) {
     let empty = Raw::empty_object();
@@ -416,7 +420,7 @@ fn schema(params: RawRef<'_>) -> RawRef<'_> {
 }
 
 impl SamplingView {
-    fn of(params: RawRef<'_>, typed: Option<&Typed>) -> Self {
+    fn of(params: RawRef<'_>, typed: Option<&ResponseFormInput>) -> Self {
         let text = |path: &[&str]| {
             let found = object::find(params, path).and_then(RawRef::text);
             found.map(std::borrow::Cow::into_owned)
@@ -512,7 +516,7 @@ async fn answer(
     State(app): State<App>,
     viewer: Viewer,
     Path(id): Path<String>,
-    fields: Fields,
+    fields: FormFields,
 ) -> Result<Response, ConsoleError> {
     viewer.require(Scopes::ANSWER)?;
     let workspace = app.workspace(&viewer)?;
@@ -522,7 +526,7 @@ async fn answer(
     let answer = match read_answer(kind, item.request.params.as_ref(), &fields) {
         Ok(Given::Answer(answer)) => answer,
         Ok(Given::Changed(entries)) => {
-            let typed = Typed {
+            let typed = ResponseFormInput {
                 id,
                 entries,
                 json: None,
@@ -531,7 +535,7 @@ async fn answer(
             return changed(&app, &viewer, kind, typed, StatusCode::OK).await;
         }
         Err(faults) => {
-            let typed = Typed::of(id, &fields, faults);
+            let typed = ResponseFormInput::of(id, &fields, faults);
             return changed(&app, &viewer, kind, typed, StatusCode::UNPROCESSABLE_ENTITY).await;
         }
     };
@@ -546,7 +550,7 @@ async fn answer_task(
     State(app): State<App>,
     viewer: Viewer,
     Path((task, key)): Path<(String, String)>,
-    fields: Fields,
+    fields: FormFields,
 ) -> Result<Response, ConsoleError> {
     viewer.require(Scopes::ANSWER)?;
     let not_found = || ConsoleError::not_found("there is no such task, or it is not yours");
@@ -581,13 +585,13 @@ async fn answer_task(
                 Err(error) => Err(error),
             };
         }
-        Ok(Given::Changed(entries)) => Typed {
+        Ok(Given::Changed(entries)) => ResponseFormInput {
             id: task_card_id(id, &key),
             entries,
             json: None,
             faults: Faults::new(),
         },
-        Err(faults) => Typed::of(task_card_id(id, &key), &fields, faults),
+        Err(faults) => ResponseFormInput::of(task_card_id(id, &key), &fields, faults),
     };
     let status = if typed.faults.is_empty() {
         StatusCode::OK
@@ -631,7 +635,7 @@ impl FormPage {
         self,
         app: &App,
         viewer: &Viewer,
-        typed: Typed,
+        typed: ResponseFormInput,
         status: StatusCode,
     ) -> Result<Response, ConsoleError> {
         match self {
@@ -694,7 +698,11 @@ enum Given {
 }
 
 /// The answer in a submitted form, or what is wrong with it.
-fn read_answer(kind: InputKind, params: Option<&Raw>, fields: &Fields) -> Result<Given, Faults> {
+fn read_answer(
+    kind: InputKind,
+    params: Option<&Raw>,
+    fields: &FormFields,
+) -> Result<Given, Faults> {
     let wrong = |why: String| Err(Faults::from([(String::new(), why)]));
     let op = fields.get("op");
     match op {
@@ -791,8 +799,8 @@ fn response(kind: InputKind, answer: Answer) -> InputResponse {
     }
 }
 
-impl Typed {
-    fn of(id: String, fields: &Fields, faults: Faults) -> Self {
+impl ResponseFormInput {
+    fn of(id: String, fields: &FormFields, faults: Faults) -> Self {
         Self {
             id,
             entries: fields.entries(),
@@ -807,7 +815,7 @@ async fn changed(
     app: &App,
     viewer: &Viewer,
     kind: InputKind,
-    typed: Typed,
+    typed: ResponseFormInput,
     status: StatusCode,
 ) -> Result<Response, ConsoleError> {
     let page = page(app, viewer, tab(kind), Some(typed), None).await?;
@@ -850,7 +858,7 @@ fn what(kind: InputKind) -> &'static str {
 const ALL_TABS: &str = "all";
 
 /// How many requests that have left are shown.
-const MAX_LEFT: usize = 12;
+const MAX_SHOWN_DEPARTURES: usize = 12;
 
 /// How many waiting tasks of the store are shown.
 const MAX_TASKS: usize = 100;

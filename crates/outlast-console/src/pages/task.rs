@@ -11,7 +11,7 @@ use outlast_wire::{Raw, Timestamp};
 use serde::Deserialize;
 
 use super::form_parts::FormPart;
-use super::requests::{self, RequestBody, RequestCard, Typed};
+use super::requests::{self, RequestBody, RequestCard, ResponseFormInput};
 use crate::access::Viewer;
 use crate::console::App;
 use crate::error::ConsoleError;
@@ -27,7 +27,7 @@ use crate::task_row::TaskRow;
 struct TaskPage {
     layout: Layout,
     task: TaskRow,
-    entries: Vec<Entry>,
+    entries: Vec<TimelineLine>,
     dropped: u32,
     attempt: u32,
     method: String,
@@ -52,7 +52,7 @@ struct TaskPage {
 }
 
 /// A line of the timeline.
-struct Entry {
+struct TimelineLine {
     at: Timestamp,
     /// The time since the creation.
     after: String,
@@ -81,7 +81,7 @@ pub(crate) async fn page(
     app: &App,
     viewer: &Viewer,
     id: TaskId,
-    typed: Option<&Typed>,
+    typed: Option<&ResponseFormInput>,
     refused: Option<String>,
 ) -> Result<Html, ConsoleError> {
     let task = app.engine().load(&viewer.scope(), id).await?;
@@ -279,14 +279,16 @@ fn answered(app: &App, task: &Task) -> Vec<AnsweredRequest> {
 }
 
 /// The timeline. A resume state that was saved several times in a row is one line.
-fn entries(app: &App, task: &Task) -> Vec<Entry> {
+fn entries(app: &App, task: &Task) -> Vec<TimelineLine> {
     let all = &task.timeline.entries;
     let is_saved = |at: usize| all[at].event == TimelineEvent::ResumeStateSaved;
     let shown = (0..all.len()).filter(|&at| at == 0 || !is_saved(at) || !is_saved(at - 1));
-    shown.map(|at| Entry::of(app, &all[at], task)).collect()
+    shown
+        .map(|at| TimelineLine::of(app, &all[at], task))
+        .collect()
 }
 
-impl Entry {
+impl TimelineLine {
     fn of(app: &App, entry: &TimelineEntry, task: &Task) -> Self {
         let plain = |kind, title: &str| (kind, title.to_owned(), String::new());
         let (kind, title, detail) = match &entry.event {

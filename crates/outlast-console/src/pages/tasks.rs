@@ -77,7 +77,7 @@ pub(crate) async fn tasks(
     let count = task_list::count(&app, &query, &peers).await?;
     let is_shown = |key: &&str| page.rows.iter().any(|row| row.key == **key);
     let asked = params.also.split(',').filter(|key| !is_shown(key));
-    let also = task_list::named(&app, &viewer, &peers, asked.take(MAX_ALSO)).await;
+    let also = task_list::named(&app, &viewer, &peers, asked.take(MAX_PEER_TASKS)).await;
     let upstreams = app.upstreams().map(|upstreams| upstreams.all());
     let upstreams = upstreams.unwrap_or_default().into_iter();
     let mut servers: Vec<_> = upstreams
@@ -152,7 +152,7 @@ fn chips(
 
 const PAGE_SIZE: usize = 50;
 
-const MAX_ALSO: usize = 500;
+const MAX_PEER_TASKS: usize = 500;
 
 #[cfg(test)]
 mod tests {

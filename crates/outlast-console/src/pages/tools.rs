@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 use url::form_urlencoded;
 
 use super::call_row::CallRow;
-use super::form_parts::{Fields, FormPart, parts};
+use super::form_parts::{FormFields, FormPart, parts};
 use super::json_text::{as_optional_value, as_value};
 use crate::access::Viewer;
 use crate::console::App;
@@ -166,7 +166,7 @@ struct CallForm {
 }
 
 /// What was typed into the form of a call.
-struct Typed {
+struct CallFormInput {
     entries: Entries,
     json: Option<String>,
     faults: Faults,
@@ -220,7 +220,7 @@ async fn page(
     app: &App,
     viewer: &Viewer,
     mut query: ToolsQuery,
-    typed: Option<Typed>,
+    typed: Option<CallFormInput>,
 ) -> Result<ToolsPage, ConsoleError> {
     let workspace = app.workspace(viewer)?;
     let base = app.base();
@@ -354,7 +354,7 @@ fn tool_pane(
     workspace: &Workspace,
     connection: &ConnectionView,
     tool: &ToolInfo,
-    typed: Option<Typed>,
+    typed: Option<CallFormInput>,
 ) -> ToolPane {
     let raw = tool.raw.borrow();
     let schema = object::find(raw, &["inputSchema"]).unwrap_or(RawRef::EMPTY_OBJECT);
@@ -396,12 +396,12 @@ fn tool_pane(
 
 fn call_form(
     form: &Form,
-    typed: Option<Typed>,
+    typed: Option<CallFormInput>,
     can_task: bool,
     can_inline: bool,
     default_ttl: u64,
 ) -> CallForm {
-    let typed = typed.unwrap_or_else(|| Typed {
+    let typed = typed.unwrap_or_else(|| CallFormInput {
         entries: form.defaults(),
         json: None,
         faults: Faults::new(),
@@ -469,7 +469,7 @@ fn has_pointer(form: &Form, pointer: &str) -> bool {
 async fn call(
     State(app): State<App>,
     viewer: Viewer,
-    fields: Fields,
+    fields: FormFields,
 ) -> Result<Response, ConsoleError> {
     viewer.require(Scopes::CALL)?;
     let workspace = app.workspace(&viewer)?;
@@ -497,7 +497,7 @@ async fn call(
     let schema = object::find(tool.raw.borrow(), &["inputSchema"]);
     let form = Form::of_schema(schema.unwrap_or(RawRef::EMPTY_OBJECT));
     let is_json = fields.get("mode") == "json";
-    let mut typed = Typed {
+    let mut typed = CallFormInput {
         entries: fields.entries(),
         json: is_json.then(|| fields.get("json").to_owned()),
         faults: Faults::new(),
@@ -539,7 +539,7 @@ async fn call(
 }
 
 /// Shows the JSON in the form, if the form can express it.
-fn to_form(form: &Form, typed: &mut Typed) {
+fn to_form(form: &Form, typed: &mut CallFormInput) {
     let text = typed.json.clone().unwrap_or_default();
     match RawRef::parse(&text) {
         Ok(value) => match form.entries(value) {
@@ -558,7 +558,7 @@ fn to_form(form: &Form, typed: &mut Typed) {
 }
 
 /// The arguments, or what is wrong with them.
-fn arguments(form: &Form, typed: &Typed) -> Result<Raw, Faults> {
+fn arguments(form: &Form, typed: &CallFormInput) -> Result<Raw, Faults> {
     let Some(text) = &typed.json else {
         return form.read(&typed.entries);
     };
@@ -577,7 +577,7 @@ fn arguments(form: &Form, typed: &Typed) -> Result<Raw, Faults> {
     }
 }
 
-fn placement(typed: &Typed) -> Result<Placement, ConsoleError> {
+fn placement(typed: &CallFormInput) -> Result<Placement, ConsoleError> {
     if typed.placement != Some(true) {
         return Ok(Placement::Inline);
     }
@@ -599,7 +599,7 @@ fn placement(typed: &Typed) -> Result<Placement, ConsoleError> {
 async fn refresh(
     State(app): State<App>,
     viewer: Viewer,
-    fields: Fields,
+    fields: FormFields,
 ) -> Result<Redirect, ConsoleError> {
     let workspace = app.workspace(&viewer)?;
     let name = ConnectionName::new(fields.get("server"), fields.get("source"));
@@ -641,7 +641,7 @@ async fn cancel(
 async fn clear(
     State(app): State<App>,
     viewer: Viewer,
-    fields: Fields,
+    fields: FormFields,
 ) -> Result<Redirect, ConsoleError> {
     viewer.require(Scopes::CALL)?;
     let name = ConnectionName::new(fields.get("server"), fields.get("source"));

@@ -20,7 +20,7 @@ use super::events::WorkspaceEvent;
 use super::pending::PendingId;
 
 /// One connection of a workspace. It keeps its place when it is opened again.
-pub(super) struct Connection {
+pub(super) struct WorkspaceConnection {
     number: u64,
     name: ConnectionName,
     address: Address,
@@ -156,7 +156,7 @@ impl ConnectionHealth {
     }
 }
 
-impl Connection {
+impl WorkspaceConnection {
     pub(super) fn new(number: u64, spec: ConnectionSpec) -> Self {
         Self {
             number,
@@ -319,14 +319,14 @@ impl ServerView {
 
 impl Workspace {
     /// Opens a connection in the background. An attempt that runs already is dropped.
-    pub(super) fn connect(&self, connection: &Arc<Connection>) {
+    pub(super) fn connect(&self, connection: &Arc<WorkspaceConnection>) {
         let attempt = connection.begin();
         let (workspace, connection) = (self.clone(), connection.clone());
         self.send(WorkspaceEvent::Connection(connection.name.clone()));
         tokio::spawn(async move { workspace.open(&connection, attempt).await });
     }
 
-    async fn open(&self, connection: &Arc<Connection>, attempt: u64) {
+    async fn open(&self, connection: &Arc<WorkspaceConnection>, attempt: u64) {
         let name = connection.name.clone();
         // The previous process ends before the next one starts.
         if let Some(previous) = self.0.hub.remove(&name) {
@@ -360,7 +360,7 @@ impl Workspace {
         self.send(WorkspaceEvent::Tools(name));
     }
 
-    fn options(&self, connection: &Arc<Connection>) -> ClientOptions {
+    fn options(&self, connection: &Arc<WorkspaceConnection>) -> ClientOptions {
         let settings = self.0.settings.clone();
         let (events, name) = (self.0.events.clone(), connection.name.clone());
         // S1-61: one setting for calls and for tasks of servers.
@@ -381,7 +381,7 @@ impl Workspace {
     }
 
     /// Reports the changes of a connection until it ends.
-    fn watch(&self, connection: &Arc<Connection>, client: &Client, attempt: u64) {
+    fn watch(&self, connection: &Arc<WorkspaceConnection>, client: &Client, attempt: u64) {
         let mut changes = client.connection_changes();
         let workspace = Arc::downgrade(&self.0);
         let connection = Arc::downgrade(connection);
@@ -416,7 +416,7 @@ impl Workspace {
     }
 
     /// Reports the input requests of a connection as long as it exists.
-    pub(super) fn forward_inbox(&self, connection: &Arc<Connection>) {
+    pub(super) fn forward_inbox(&self, connection: &Arc<WorkspaceConnection>) {
         let mut events = connection.inbox.events();
         let workspace = Arc::downgrade(&self.0);
         let number = connection.number;

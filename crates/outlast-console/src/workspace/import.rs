@@ -29,14 +29,14 @@ pub enum ImportError {
 }
 
 #[derive(Deserialize)]
-struct File {
+struct ConfigFile {
     #[serde(default, alias = "mcpServers")]
-    servers: BTreeMap<String, Server>,
+    servers: BTreeMap<String, ServerEntry>,
 }
 
 /// The keys that are read. Hosts may write others, which are ignored.
 #[derive(Deserialize)]
-struct Server {
+struct ServerEntry {
     #[serde(rename = "type")]
     kind: Option<String>,
     url: Option<String>,
@@ -64,7 +64,7 @@ pub fn import_servers(text: &str, source: &str) -> Result<Vec<ConnectionSpec>, I
         allow_non_finite_numbers: false,
         allow_extended_string_escapes: false,
     };
-    let file: File = jsonc_parser::parse_to_serde_value(text, &options)
+    let file: ConfigFile = jsonc_parser::parse_to_serde_value(text, &options)
         .map_err(|error| ImportError::Json(error.to_string()))?;
     if file.servers.is_empty() {
         return Err(ImportError::Empty);
@@ -82,7 +82,7 @@ pub fn import_servers(text: &str, source: &str) -> Result<Vec<ConnectionSpec>, I
     specs.collect()
 }
 
-impl Server {
+impl ServerEntry {
     fn address(self) -> Result<Address, String> {
         let all = [&self.url, &self.command, &self.cwd];
         let texts = all.into_iter().flatten();

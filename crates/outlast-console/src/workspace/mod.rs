@@ -34,7 +34,7 @@ use tokio::sync::broadcast;
 
 use crate::traffic::{TrafficLimits, TrafficLog};
 use call::CallRecord;
-use connection::Connection;
+use connection::WorkspaceConnection;
 
 pub use address::{Address, ConnectionSpec, Mode};
 pub use call::{CallId, CallOutcome, CallRequest, CallView, Placement};
@@ -59,7 +59,7 @@ struct Shared {
 
 #[derive(Default)]
 struct State {
-    connections: BTreeMap<ConnectionName, Arc<Connection>>,
+    connections: BTreeMap<ConnectionName, Arc<WorkspaceConnection>>,
     next_connection: u64,
     calls: BTreeMap<CallId, CallRecord>,
     next_call: u64,
@@ -136,7 +136,7 @@ impl Workspace {
                 return Err(WorkspaceError::TooManyConnections(MAX_CONNECTIONS));
             }
             state.next_connection += 1;
-            let connection = Arc::new(Connection::new(state.next_connection, spec));
+            let connection = Arc::new(WorkspaceConnection::new(state.next_connection, spec));
             let name = connection.name().clone();
             state.connections.insert(name, connection.clone());
             connection
@@ -322,7 +322,10 @@ impl Workspace {
         }
     }
 
-    fn connection(&self, name: &ConnectionName) -> Result<Arc<Connection>, WorkspaceError> {
+    fn connection(
+        &self,
+        name: &ConnectionName,
+    ) -> Result<Arc<WorkspaceConnection>, WorkspaceError> {
         let found = self.0.state.lock().connections.get(name).cloned();
         found.ok_or_else(|| WorkspaceError::UnknownConnection(name.clone()))
     }

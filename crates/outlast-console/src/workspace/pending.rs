@@ -14,7 +14,7 @@ use outlast::wire::{ErrorObject, codes};
 
 use super::Workspace;
 use super::call::CallId;
-use super::connection::Connection;
+use super::connection::WorkspaceConnection;
 use super::error::WorkspaceError;
 
 /// The id of an input request in a workspace, such as `2-7`.
@@ -177,11 +177,11 @@ impl Workspace {
         is_elicitation && request.hosted_task.is_some() && self.0.settings.decline_fails()
     }
 
-    fn all_connections(&self) -> Vec<Arc<Connection>> {
+    fn all_connections(&self) -> Vec<Arc<WorkspaceConnection>> {
         self.0.state.lock().connections.values().cloned().collect()
     }
 
-    fn numbered(&self, number: u64) -> Result<Arc<Connection>, WorkspaceError> {
+    fn numbered(&self, number: u64) -> Result<Arc<WorkspaceConnection>, WorkspaceError> {
         let connections = self.all_connections();
         let found = connections
             .into_iter()
@@ -191,7 +191,7 @@ impl Workspace {
 }
 
 fn pending_item(
-    connection: &Connection,
+    connection: &WorkspaceConnection,
     item: InboxItem,
     left: Option<(Removal, SystemTime)>,
 ) -> PendingItem {
@@ -208,7 +208,7 @@ fn pending_item(
     }
 }
 
-fn departed_item(connection: &Connection, departure: Departure) -> PendingItem {
+fn departed_item(connection: &WorkspaceConnection, departure: Departure) -> PendingItem {
     let left = Some((departure.removal, departure.at));
     pending_item(connection, departure.item, left)
 }

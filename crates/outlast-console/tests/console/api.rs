@@ -4,9 +4,9 @@ use axum::http::StatusCode;
 use outlast_engine::Scope;
 use serde_json::{Value, json};
 
-use crate::harness::{Seen, Site};
+use crate::harness::{ReceivedResponse, Site};
 
-fn body(seen: &Seen) -> Value {
+fn body(seen: &ReceivedResponse) -> Value {
     serde_json::from_str(&seen.text).expect("JSON")
 }
 

@@ -24,7 +24,7 @@ pub(crate) struct Site {
 }
 
 /// A response without its body stream.
-pub(crate) struct Seen {
+pub(crate) struct ReceivedResponse {
     pub(crate) status: StatusCode,
     pub(crate) headers: HeaderMap,
     pub(crate) text: String,
@@ -107,13 +107,13 @@ impl Site {
         self.server.engine()
     }
 
-    pub(crate) async fn send(&self, request: Request<Body>) -> Seen {
+    pub(crate) async fn send(&self, request: Request<Body>) -> ReceivedResponse {
         let response = self.service.clone().oneshot(request).await;
         let response = response.expect("the service never fails");
         let (head, body) = response.into_parts();
         let bytes = outlast_testkit::within("the body", to_bytes(body, 64 << 20)).await;
         let bytes = bytes.expect("a body");
-        Seen {
+        ReceivedResponse {
             status: head.status,
             headers: head.headers,
             text: String::from_utf8_lossy(&bytes).into_owned(),
@@ -121,7 +121,7 @@ impl Site {
     }
 
     /// A GET with a bearer token, as a program sends it.
-    pub(crate) async fn get(&self, token: &str, path: &str) -> Seen {
+    pub(crate) async fn get(&self, token: &str, path: &str) -> ReceivedResponse {
         let request = Request::get(path)
             .header(header::HOST, HOST)
             .header(header::AUTHORIZATION, format!("Bearer {token}"));
@@ -130,7 +130,12 @@ impl Site {
     }
 
     /// A POST of JSON with a bearer token.
-    pub(crate) async fn post(&self, token: &str, path: &str, body: &serde_json::Value) -> Seen {
+    pub(crate) async fn post(
+        &self,
+        token: &str,
+        path: &str,
+        body: &serde_json::Value,
+    ) -> ReceivedResponse {
         let request = Request::post(path)
             .header(header::HOST, HOST)
             .header(header::AUTHORIZATION, format!("Bearer {token}"))
@@ -148,7 +153,7 @@ impl Site {
     }
 
     /// A GET of a browser with a cookie.
-    pub(crate) async fn browse(&self, cookie: &str, path: &str) -> Seen {
+    pub(crate) async fn browse(&self, cookie: &str, path: &str) -> ReceivedResponse {
         let request = Request::get(path)
             .header(header::HOST, HOST)
             .header(header::COOKIE, cookie);

@@ -9,7 +9,7 @@ use outlast_console::Console;
 use outlast_console::workspace::{Address, ConnectionSpec};
 use outlast_testkit::wait_for;
 
-use crate::harness::{HOST, Seen, Site};
+use crate::harness::{HOST, ReceivedResponse, Site};
 
 /// A console that is connected to its own sample server, and a signed-in browser.
 async fn connected() -> (Site, String, String) {
@@ -43,7 +43,7 @@ async fn connected() -> (Site, String, String) {
 }
 
 /// Sends a form as a browser does.
-async fn submit(site: &Site, cookie: &str, path: &str, pairs: &[(&str, &str)]) -> Seen {
+async fn submit(site: &Site, cookie: &str, path: &str, pairs: &[(&str, &str)]) -> ReceivedResponse {
     let mut body = url::form_urlencoded::Serializer::new(String::new());
     body.extend_pairs(pairs);
     let request = Request::post(path)
