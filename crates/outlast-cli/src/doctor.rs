@@ -15,7 +15,7 @@ use crate::connect::connect;
 use crate::exit::Failure;
 use crate::sessions::Purpose;
 use crate::target;
-use crate::terminal::{self, Column, Line, Tone, table};
+use crate::terminal::{self, Column, StyledLine, Tone, table};
 use crate::terminal_host::TerminalHost;
 use crate::tools::{arguments, support};
 
@@ -175,13 +175,13 @@ fn print(found: &Findings) {
         .as_ref()
         .and_then(|info| info.open().ok())
         .unwrap_or_default();
-    let name = Line::new()
+    let name = StyledLine::new()
         .text(text_or_unknown(&info["name"]))
         .text(" ")
         .text(text_or_unknown(&info["version"]));
     show("server", name);
     let connected = format!(" (connected in {connected_ms} ms)");
-    let protocol = Line::new().text(&server.version);
+    let protocol = StyledLine::new().text(&server.version);
     show("protocol", protocol.tone(Tone::Muted, connected));
     show("tasks", tasks_line(server.generation));
     show("offers", offers(server));
@@ -196,16 +196,16 @@ fn print(found: &Findings) {
         OtherEra::Unknown(reason) => {
             let which = if server.is_modern() { "older" } else { "newer" };
             let unknown = format!("unknown: no connection in the {which} era: {reason}");
-            show("also", Line::new().tone(Tone::Warning, unknown));
+            show("also", StyledLine::new().tone(Tone::Warning, unknown));
         }
     }
     if !tools.is_empty() {
-        terminal::out(Line::new().tone(Tone::Strong, "tools"));
+        terminal::out(StyledLine::new().tone(Tone::Strong, "tools"));
     }
     let rows: Vec<_> = tools.iter().map(row).collect();
     let width = terminal::out_width().map(|width| width.saturating_sub(INDENT.len()));
     for line in table(&COLUMNS, &rows, width).iter().skip(1) {
-        terminal::out(Line::from(INDENT).line(line));
+        terminal::out(StyledLine::from(INDENT).line(line));
     }
     for sentence in noticed {
         // Not cut: it is what the user looks for.
@@ -214,36 +214,36 @@ fn print(found: &Findings) {
 }
 
 /// Prints one fact, cut to the terminal.
-fn show(name: &str, fact: impl Into<Line>) {
+fn show(name: &str, fact: impl Into<StyledLine>) {
     terminal::out_cut(label(name).line(&fact.into()));
 }
 
 /// The name of a fact, in the first column.
-fn label(name: &str) -> Line {
-    let name = Line::new().tone(Tone::Strong, name);
+fn label(name: &str) -> StyledLine {
+    let name = StyledLine::new().tone(Tone::Strong, name);
     name.pad(LABEL_COLUMNS, false)
 }
 
-fn row(tool: &ToolInfo) -> Vec<Line> {
+fn row(tool: &ToolInfo) -> Vec<StyledLine> {
     let tone = match tool.task_support {
         TaskSupport::Forbidden => Tone::Muted,
         TaskSupport::Optional | TaskSupport::Required => Tone::Success,
     };
     let support = format!("task {}", support(tool.task_support));
     vec![
-        Line::new().text(&tool.name),
-        Line::new().tone(tone, support),
-        Line::new().tone(Tone::Muted, signature(tool)),
+        StyledLine::new().text(&tool.name),
+        StyledLine::new().tone(tone, support),
+        StyledLine::new().tone(Tone::Muted, signature(tool)),
     ]
 }
 
-fn tasks_line(generation: Generation) -> Line {
+fn tasks_line(generation: Generation) -> StyledLine {
     let tone = if generation.supports_tool_tasks() {
         Tone::Success
     } else {
         Tone::Muted
     };
-    Line::new().tone(tone, tasks(generation))
+    StyledLine::new().tone(tone, tasks(generation))
 }
 
 /// Lists the names of the declared capabilities.

@@ -10,7 +10,7 @@ use outlast::store::StoreError;
 use outlast::transport::link::TransportError;
 
 use crate::connect_error::ConnectError;
-use crate::terminal::{self, Line, Tone, clean};
+use crate::terminal::{self, StyledLine, Tone, clean};
 
 /// Why a command failed.
 #[derive(Debug, thiserror::Error)]
@@ -210,7 +210,7 @@ impl Failure {
         let mut lines = text.lines();
         let first = lines.next().unwrap_or_default();
         terminal::err(
-            Line::new()
+            StyledLine::new()
                 .tone(Tone::Failure, "outlast:")
                 .text(" ")
                 .text(first),
@@ -218,7 +218,7 @@ impl Failure {
         for line in lines {
             match line.strip_prefix("  next: ") {
                 Some(next) => terminal::err(
-                    Line::new()
+                    StyledLine::new()
                         .tone(Tone::Active, "  next:")
                         .text(" ")
                         .text(next),

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::args::Nodes;
 use crate::exit::Failure;
-use crate::terminal::{self, Column, Line, Tone, say, table};
+use crate::terminal::{self, Column, StyledLine, Tone, say, table};
 
 pub(crate) async fn run(args: &Nodes) -> Result<(), Failure> {
     let StoreUrl::Postgres(url) = &args.store else {
@@ -41,14 +41,14 @@ pub(crate) async fn run(args: &Nodes) -> Result<(), Failure> {
     Ok(())
 }
 
-fn row(node: &NodeStatus) -> Vec<Line> {
+fn row(node: &NodeStatus) -> Vec<StyledLine> {
     let tone = match node.state {
         NodeState::Joined => Tone::Plain,
         NodeState::Lapsed | NodeState::Lost => Tone::Warning,
     };
     vec![
         node.node.0.to_string().into(),
-        Line::new().tone(tone, node.state.word()),
+        StyledLine::new().tone(tone, node.state.word()),
         node.lease.map(seconds).unwrap_or_default().into(),
         node.epoch.to_string().into(),
         node.open_tasks.to_string().into(),

@@ -12,7 +12,7 @@ use crate::connect::connect;
 use crate::exit::Failure;
 use crate::sessions::Purpose;
 use crate::target;
-use crate::terminal::{self, Column, Line, Tone, table};
+use crate::terminal::{self, Column, StyledLine, Tone, table};
 use crate::terminal_host::TerminalHost;
 
 pub(crate) async fn run(args: Tools) -> Result<(), Failure> {
@@ -31,7 +31,7 @@ pub(crate) async fn run(args: Tools) -> Result<(), Failure> {
 }
 
 fn print(tool: &ToolInfo) {
-    terminal::out_cut(Line::new().tone(Tone::Strong, &tool.name).tone(
+    terminal::out_cut(StyledLine::new().tone(Tone::Strong, &tool.name).tone(
         Tone::Muted,
         format!("  task {}", support(tool.task_support)),
     ));
@@ -43,25 +43,25 @@ fn print(tool: &ToolInfo) {
     {
         terminal::out_cut(format!("  {line}"));
     }
-    let rows: Vec<_> = arguments(tool).iter().map(Argument::row).collect();
+    let rows: Vec<_> = arguments(tool).iter().map(ToolArgument::row).collect();
     let width = terminal::out_width().map(|width| width.saturating_sub(INDENT.len()));
     for line in table(&COLUMNS, &rows, width).iter().skip(1) {
-        terminal::out(Line::from(INDENT).line(line));
+        terminal::out(StyledLine::from(INDENT).line(line));
     }
 }
 
-impl Argument {
-    fn row(&self) -> Vec<Line> {
+impl ToolArgument {
+    fn row(&self) -> Vec<StyledLine> {
         let required = if self.required {
-            Line::new().tone(Tone::Active, "required")
+            StyledLine::new().tone(Tone::Active, "required")
         } else {
-            Line::new().tone(Tone::Muted, "optional")
+            StyledLine::new().tone(Tone::Muted, "optional")
         };
         vec![
-            Line::new().text(&self.name),
-            Line::new().tone(Tone::Muted, &self.kind),
+            StyledLine::new().text(&self.name),
+            StyledLine::new().tone(Tone::Muted, &self.kind),
             required,
-            Line::new().text(&self.description),
+            StyledLine::new().text(&self.description),
         ]
     }
 }
@@ -78,7 +78,7 @@ const INDENT: &str = "    ";
 
 /// One argument of a tool.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Argument {
+pub(crate) struct ToolArgument {
     pub(crate) name: String,
     pub(crate) required: bool,
     kind: String,
@@ -93,12 +93,12 @@ struct Schema {
 }
 
 /// Returns the arguments of a tool, in the order of its schema.
-pub(crate) fn arguments(tool: &ToolInfo) -> Vec<Argument> {
+pub(crate) fn arguments(tool: &ToolInfo) -> Vec<ToolArgument> {
     let schema = object::find(tool.raw.borrow(), &["inputSchema"]);
     let schema: Schema = schema
         .and_then(|schema| schema.open().ok())
         .unwrap_or_default();
-    let argument = |(name, property): (&String, &Value)| Argument {
+    let argument = |(name, property): (&String, &Value)| ToolArgument {
         name: name.clone(),
         required: schema.required.contains(name),
         kind: kind(property),

@@ -11,7 +11,7 @@ use outlast_store::private_file;
 use crate::args::Adopt;
 use crate::exit::Failure;
 use crate::terminal::{out_text, say};
-use rewrite::{Change, RewriteResult, adopt, undo};
+use rewrite::{RewriteResult, ServerChange, adopt, undo};
 
 pub(crate) fn run(args: &Adopt) -> Result<(), Failure> {
     let wrong = |why: String| {
@@ -75,8 +75,8 @@ pub(crate) fn run(args: &Adopt) -> Result<(), Failure> {
 fn report(rewritten: &RewriteResult) {
     for (name, change) in &rewritten.servers {
         match change {
-            Change::Changed(command) => say!("{name}: {command}"),
-            Change::Unchanged(why) => say!("{name}: not changed: {why}"),
+            ServerChange::Changed(command) => say!("{name}: {command}"),
+            ServerChange::Unchanged(why) => say!("{name}: not changed: {why}"),
         }
     }
 }

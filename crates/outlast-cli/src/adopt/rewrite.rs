@@ -8,12 +8,12 @@ use crate::target::{JSONC, is_relay};
 /// The new text, and the change made to each server.
 pub(super) struct RewriteResult {
     pub(super) text: String,
-    pub(super) servers: Vec<(String, Change)>,
+    pub(super) servers: Vec<(String, ServerChange)>,
 }
 
 /// What was done with a server.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Change {
+pub(super) enum ServerChange {
     /// The server now starts with this command.
     Changed(String),
     /// The server was not changed, for this reason.
@@ -24,7 +24,7 @@ impl RewriteResult {
     /// Whether any server was changed.
     pub(super) fn is_changed(&self) -> bool {
         let mut changes = self.servers.iter();
-        changes.any(|(_, change)| matches!(change, Change::Changed(_)))
+        changes.any(|(_, change)| matches!(change, ServerChange::Changed(_)))
     }
 }
 
@@ -39,7 +39,10 @@ pub(super) fn undo(text: &str) -> Result<RewriteResult, String> {
     rewrite(text, undo_one)
 }
 
-fn rewrite(text: &str, change: impl Fn(&CstObject) -> Change) -> Result<RewriteResult, String> {
+fn rewrite(
+    text: &str,
+    change: impl Fn(&CstObject) -> ServerChange,
+) -> Result<RewriteResult, String> {
     let root = CstRootNode::parse(text, &JSONC).map_err(|error| error.to_string())?;
     let file = root.object_value().ok_or("it is not a JSON object")?;
     let mut servers = Vec::new();
@@ -48,7 +51,7 @@ fn rewrite(text: &str, change: impl Fn(&CstObject) -> Change) -> Result<RewriteR
             let name = property.decoded_name().unwrap_or_default();
             let change = match property.object_value() {
                 Some(server) => change(&server),
-                None => Change::Unchanged("it is not an object"),
+                None => ServerChange::Unchanged("it is not an object"),
             };
             servers.push((name, change));
         }
@@ -57,19 +60,19 @@ fn rewrite(text: &str, change: impl Fn(&CstObject) -> Change) -> Result<RewriteR
     Ok(RewriteResult { text, servers })
 }
 
-fn adopt_one(server: &CstObject, program: &str) -> Change {
+fn adopt_one(server: &CstObject, program: &str) -> ServerChange {
     let Some(command) = text_of(server, "command") else {
-        return Change::Unchanged(if server.get("url").is_some() {
+        return ServerChange::Unchanged(if server.get("url").is_some() {
             "it is at a URL, which the host reaches itself; `outlast serve --config FILE` gives it tasks"
         } else {
             "it has no command"
         });
     };
     let Some(args) = Args::of(server) else {
-        return Change::Unchanged("its `args` are not a list of strings");
+        return ServerChange::Unchanged("its `args` are not a list of strings");
     };
     if args.are_ours(&command) {
-        return Change::Unchanged("it starts through `outlast stdio` already");
+        return ServerChange::Unchanged("it starts through `outlast stdio` already");
     }
     let mut words = vec!["stdio".to_owned()];
     if let Some(settings) = server.object_value("outlast") {
@@ -97,18 +100,18 @@ fn adopt_one(server: &CstObject, program: &str) -> Change {
         }
     }
     set_command(server, program);
-    Change::Changed(shown(&command, &args.words))
+    ServerChange::Changed(shown(&command, &args.words))
 }
 
-fn undo_one(server: &CstObject) -> Change {
+fn undo_one(server: &CstObject) -> ServerChange {
     let command = text_of(server, "command").unwrap_or_default();
     let args = Args::of(server).unwrap_or_default();
     if !args.are_ours(&command) {
-        return Change::Unchanged("it does not start through `outlast stdio`");
+        return ServerChange::Unchanged("it does not start through `outlast stdio`");
     }
     let end = args.words.iter().position(|word| word == "--");
     let Some((end, command)) = end.and_then(|end| Some((end, args.words.get(end + 1)?))) else {
-        return Change::Unchanged("its command is in another file (`--config`)");
+        return ServerChange::Unchanged("its command is in another file (`--config`)");
     };
     let rest = &args.words[end + 2..];
     if let Some(array) = &args.array {
@@ -120,7 +123,7 @@ fn undo_one(server: &CstObject) -> Change {
         args.remove();
     }
     set_command(server, command);
-    Change::Changed(shown(command, rest))
+    ServerChange::Changed(shown(command, rest))
 }
 
 #[derive(Default)]
@@ -207,8 +210,11 @@ mod tests {
         assert!(adopted.text.contains(args), "{}", adopted.text);
         assert!(adopted.is_changed());
         let changes: Vec<_> = adopted.servers.iter().map(|(_, change)| change).collect();
-        assert_eq!(*changes[0], Change::Changed("npx -y some-server".into()));
-        assert!(matches!(changes[2], Change::Unchanged(why) if why.contains("URL")));
+        assert_eq!(
+            *changes[0],
+            ServerChange::Changed("npx -y some-server".into())
+        );
+        assert!(matches!(changes[2], ServerChange::Unchanged(why) if why.contains("URL")));
         // A second run changes nothing.
         let again = adopt(&adopted.text, "/bin/outlast").unwrap();
         assert!(!again.is_changed());

@@ -9,7 +9,7 @@ use outlast::client::ExecutionStatus;
 use outlast::task::Outcome;
 use outlast::wire::Status;
 
-use crate::terminal::{self, Line, Tone, say};
+use crate::terminal::{self, StyledLine, Tone, say};
 
 /// Prints the status of a call.
 pub(crate) struct StatusLine {
@@ -19,7 +19,7 @@ pub(crate) struct StatusLine {
     /// The line that is updated, while one is shown.
     line: Option<ProgressBar>,
     /// The line that was printed last where lines are not updated.
-    last: Line,
+    last: StyledLine,
     announced: bool,
     warned: bool,
     quiet: bool,
@@ -33,7 +33,7 @@ impl StatusLine {
             icons: terminal || console::colors_enabled_stderr(),
             began: Instant::now(),
             line: None,
-            last: Line::new(),
+            last: StyledLine::new(),
             announced: false,
             warned: false,
             quiet: false,
@@ -95,15 +95,15 @@ impl StatusLine {
             (true, _) => terminal::err(line_that_fits(view, self.icons)),
             (false, Some(_)) => self.say(indicator(view, self.icons, DetailLevel::Full)),
             // A call that ends before its first status prints the same line as a slow one.
-            (false, None) if self.last == Line::new() && !view.tool.is_empty() => {
-                self.say(Line::new().text(format_args!("Calling {}", view.tool)));
+            (false, None) if self.last == StyledLine::new() && !view.tool.is_empty() => {
+                self.say(StyledLine::new().text(format_args!("Calling {}", view.tool)));
             }
             (false, None) => {}
         }
     }
 
     /// Prints the line unless it equals the last one.
-    fn say(&mut self, line: Line) {
+    fn say(&mut self, line: StyledLine) {
         if line != self.last {
             terminal::err(line.clone());
             self.last = line;
@@ -157,7 +157,7 @@ pub(crate) fn spinner_style(template: &str) -> ProgressStyle {
 }
 
 /// The status line of a call on a terminal, with the details that fit its width.
-fn line_that_fits(view: &ExecutionStatus, icons: bool) -> Line {
+fn line_that_fits(view: &ExecutionStatus, icons: bool) -> StyledLine {
     let Some(width) = terminal::err_width() else {
         return indicator(view, icons, DetailLevel::Full);
     };
@@ -236,9 +236,9 @@ impl CallStatus {
 
 /// The status of a call: an icon unless it runs, the status text, its progress and its message
 /// (S4-57, S4-68).
-fn indicator(view: &ExecutionStatus, icons: bool, room: DetailLevel) -> Line {
+fn indicator(view: &ExecutionStatus, icons: bool, room: DetailLevel) -> StyledLine {
     let standing = CallStatus::of(view);
-    let mut line = Line::new();
+    let mut line = StyledLine::new();
     if let (true, (icon, tone)) = (icons, standing.icon())
         && !icon.is_empty()
     {

@@ -10,7 +10,7 @@ use outlast::wire::Raw;
 use outlast_wire::tool::first_text;
 
 use crate::call::{CallStatus, SHORT_ID_CHARS, bar, spinner_style};
-use crate::terminal::{self, Line, Tone, say};
+use crate::terminal::{self, StyledLine, Tone, say};
 
 /// The rows of all calls. Cheap to clone.
 #[derive(Clone)]
@@ -19,12 +19,12 @@ pub(super) struct Board {
     rows: Option<MultiProgress>,
 }
 
-pub(super) struct Row {
+pub(super) struct CallRow {
     board: Board,
     /// The spinner on a terminal, until the call ends.
     moving: Option<ProgressBar>,
     /// The line that was shown last.
-    last: Line,
+    last: StyledLine,
 }
 
 impl Board {
@@ -36,17 +36,17 @@ impl Board {
     }
 
     /// Adds a row below the others.
-    pub(super) fn row(&self) -> Row {
+    pub(super) fn row(&self) -> CallRow {
         let moving = self.rows.as_ref().map(|rows| {
             let row = rows.add(ProgressBar::new_spinner());
             row.set_style(spinner_style("{spinner} {wide_msg}"));
             row.enable_steady_tick(REDRAW_INTERVAL);
             row
         });
-        Row {
+        CallRow {
             board: self.clone(),
             moving,
-            last: Line::new(),
+            last: StyledLine::new(),
         }
     }
 
@@ -59,7 +59,7 @@ impl Board {
 
     /// Prints a line above the rows.
     pub(super) fn note(&self, text: &str) {
-        let line = Line::new().tone(Tone::Muted, format_args!("  {text}"));
+        let line = StyledLine::new().tone(Tone::Muted, format_args!("  {text}"));
         match &self.rows {
             // An error means that the terminal is closed.
             Some(rows) => drop(rows.println(terminal::err_text(&line))),
@@ -68,7 +68,7 @@ impl Board {
     }
 }
 
-impl Row {
+impl CallRow {
     /// Shows the status of the call if it changed.
     pub(super) fn show(&mut self, view: &ExecutionStatus) {
         let Some(task) = &view.task else {
@@ -77,7 +77,7 @@ impl Row {
         let standing = CallStatus::of(view);
         let line = match &self.board.rows {
             Some(_) => on_terminal(view, &task.id, standing),
-            None => Line::new()
+            None => StyledLine::new()
                 .text(format_args!("{:<10} {}  ", view.tool, task.id))
                 .tone(standing.icon().1, format_args!("{:<15} ", standing.words()))
                 .text(detail(view)),
@@ -103,11 +103,11 @@ impl Row {
 }
 
 /// The text of a row after its icon. The icon is a spinner while the call runs.
-fn on_terminal(view: &ExecutionStatus, id: &str, standing: CallStatus) -> Line {
+fn on_terminal(view: &ExecutionStatus, id: &str, standing: CallStatus) -> StyledLine {
     let (icon, tone) = standing.icon();
     let line = match standing {
-        CallStatus::Runs => Line::new(),
-        _ => Line::new().tone(tone, icon).text(" "),
+        CallStatus::Runs => StyledLine::new(),
+        _ => StyledLine::new().tone(tone, icon).text(" "),
     };
     let detail_tone = match (standing, &view.ended) {
         (CallStatus::Completed, _) => Tone::Plain,

@@ -9,7 +9,7 @@ use outlast_store::sqlite::SqliteReader;
 
 use super::board::short;
 use crate::exit::Failure;
-use crate::terminal::{self, Line, Tone, say};
+use crate::terminal::{self, StyledLine, Tone, say};
 
 /// Returns the tasks in the store that have not ended, the oldest first. Call it before the engine
 /// opens the store, because the engine recovers them.
@@ -54,7 +54,7 @@ pub(super) async fn print(tasks: &[Task], engine: &Engine) -> Result<(), Failure
     Ok(())
 }
 
-fn row(task: &Task, now: Option<&Snapshot>) -> Line {
+fn row(task: &Task, now: Option<&Snapshot>) -> StyledLine {
     let tool = task.origin.tool.as_deref().unwrap_or("-");
     let id = short(&task.id.to_string());
     let (tone, what) = match now {
@@ -69,7 +69,7 @@ fn row(task: &Task, now: Option<&Snapshot>) -> Line {
         ),
         None => (Tone::Muted, "has expired"),
     };
-    let name = Line::new()
+    let name = StyledLine::new()
         .text("  ")
         .tone(Tone::Strong, format_args!("{tool:<10}"));
     name.tone(Tone::Muted, format_args!(" {id}  "))

@@ -21,7 +21,7 @@ use crate::dirs;
 use crate::exit::Failure;
 use crate::interrupts::{STOPPING_MESSAGE, StopSignals};
 use crate::logs;
-use crate::terminal::{self, Line, Tone, say};
+use crate::terminal::{self, StyledLine, Tone, say};
 use client::DemoClient;
 
 pub(crate) async fn run(args: args::Demo) -> Result<(), Failure> {
@@ -92,9 +92,9 @@ fn say_what_is_stored(url: &StoreUrl) -> Result<(), Failure> {
 
 fn welcome(url: &StoreUrl) {
     let title = "Outlast demo: every call is a task that outlasts this process.";
-    terminal::err(Line::new().tone(Tone::Strong, title));
+    terminal::err(StyledLine::new().tone(Tone::Strong, title));
     let row = |name: &str, value: String| {
-        let name = Line::new().tone(Tone::Muted, format_args!("  {name}  "));
+        let name = StyledLine::new().tone(Tone::Muted, format_args!("  {name}  "));
         terminal::err(name.text(value));
     };
     row("store  ", dirs::store_argument(url));

@@ -8,7 +8,7 @@ use outlast::gateway::policy;
 use outlast::transport::http::raise_open_file_limit;
 use tracing::level_filters::LevelFilter;
 
-use super::control::Kind;
+use super::control::GatewayKind;
 use super::local::{GatewayInfo, LocalServer};
 use super::start::{StartLock, open_when_free};
 use super::{LATE_SERVER_TIMEOUT, socket};
@@ -42,7 +42,7 @@ pub(crate) async fn run(args: args::Background) -> Result<(), Failure> {
     let mut gateway = outlast.gateway(Vec::new()).await?;
     gateway.started().await?;
     let about = GatewayInfo {
-        kind: Kind::Background,
+        kind: GatewayKind::Background,
         store: dirs::store_argument(&args.store),
         urls: Vec::new(),
     };

@@ -8,7 +8,7 @@ use std::time::Duration;
 use outlast::store::StoreUrl;
 use outlast_store::private_file;
 
-use super::control::{self, FirstLine, Kind, Reply, Status};
+use super::control::{self, ControlReply, FirstLine, GatewayKind, Status};
 use super::{socket, start};
 use crate::args::{GatewayCommand, GatewayLogs, GatewayStatus};
 use crate::dirs;
@@ -35,7 +35,7 @@ fn running(store: &StoreUrl) -> Result<Option<Status>, Failure> {
 }
 
 /// Sends one request to the gateway on `store`.
-pub(crate) fn ask(store: &StoreUrl, request: &FirstLine) -> Result<Reply, Failure> {
+pub(crate) fn ask(store: &StoreUrl, request: &FirstLine) -> Result<ControlReply, Failure> {
     match control::open(&socket::path(store)?, request) {
         Ok((_, reply)) => Ok(reply),
         Err(error) if control::is_absent(&error) => Err(absent(store)),
@@ -67,8 +67,8 @@ fn status(args: &GatewayStatus) -> Result<(), Failure> {
 
 fn print(status: &Status) {
     let started = match status.kind {
-        Kind::Serve => "started by `outlast serve`",
-        Kind::Background => "in the background, started by `outlast stdio`",
+        GatewayKind::Serve => "started by `outlast serve`",
+        GatewayKind::Background => "in the background, started by `outlast stdio`",
     };
     show!(
         "process  {} (outlast {}), {started}",
@@ -90,7 +90,7 @@ async fn stop(store: &StoreUrl) -> Result<(), Failure> {
     let path = socket::path(store)?;
     let stop = FirstLine::Stop { unless_busy: false };
     match control::open(&path, &stop) {
-        Ok((stream, Reply::Stopping(status))) => {
+        Ok((stream, ControlReply::Stopping(status))) => {
             if status.calls > 0 {
                 say!(
                     "process {} is stopping: {} running calls have 10 s",
@@ -124,7 +124,7 @@ fn token(store: &StoreUrl) -> Result<(), Failure> {
 /// Prints the end of the log of the gateway in the background.
 async fn logs(args: &GatewayLogs) -> Result<(), Failure> {
     let store = usual(args.at.store.clone())?;
-    if let Some(status) = running(&store)?.filter(|status| status.kind == Kind::Serve) {
+    if let Some(status) = running(&store)?.filter(|status| status.kind == GatewayKind::Serve) {
         say!(
             "process {} was started by `outlast serve` and logs to its standard error; this is the log of the gateway in the background",
             status.pid

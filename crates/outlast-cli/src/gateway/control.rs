@@ -60,7 +60,7 @@ pub(crate) struct ServerRequest {
 /// The gateway's reply to the first line.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) enum Reply {
+pub(crate) enum ControlReply {
     /// MCP follows.
     Ready {
         /// The process id of the gateway.
@@ -93,7 +93,7 @@ pub(crate) enum Reply {
 pub(crate) struct Status {
     pub(crate) pid: u32,
     pub(crate) version: String,
-    pub(crate) kind: Kind,
+    pub(crate) kind: GatewayKind,
     pub(crate) store: String,
     /// The HTTP endpoints.
     pub(crate) urls: Vec<String>,
@@ -107,7 +107,7 @@ pub(crate) struct Status {
 /// Which command started a gateway.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) enum Kind {
+pub(crate) enum GatewayKind {
     /// `outlast serve`.
     Serve,
     /// `outlast stdio`, in the background.
@@ -131,7 +131,7 @@ pub(crate) fn read<T: DeserializeOwned>(line: &str) -> io::Result<T> {
 }
 
 /// Opens a connection to the gateway at `path` and returns its reply. Must be called in a runtime.
-pub(super) fn open(path: &Path, first: &FirstLine) -> io::Result<(UnixStream, Reply)> {
+pub(super) fn open(path: &Path, first: &FirstLine) -> io::Result<(UnixStream, ControlReply)> {
     let mut stream = socket::connect_now(path)?;
     stream.set_read_timeout(Some(REPLY_TIMEOUT))?;
     stream.write_all(line(first).as_bytes())?;
@@ -153,7 +153,7 @@ pub(super) fn open(path: &Path, first: &FirstLine) -> io::Result<(UnixStream, Re
 /// Returns the status of the gateway at `path`, if one runs.
 pub(super) fn status(path: &Path) -> io::Result<Option<Status>> {
     match open(path, &FirstLine::Status) {
-        Ok((_, Reply::Status(status))) => Ok(Some(status)),
+        Ok((_, ControlReply::Status(status))) => Ok(Some(status)),
         Ok(_) => Ok(None),
         Err(error) if is_absent(&error) => Ok(None),
         Err(error) => Err(error),

@@ -15,7 +15,7 @@ use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 
-use super::control::{self, FirstLine, Kind, Reply, Status};
+use super::control::{self, ControlReply, FirstLine, GatewayKind, Status};
 use super::servers::Servers;
 use super::socket;
 use super::task_backend::TaskBackend;
@@ -24,7 +24,7 @@ use crate::exit::Failure;
 
 /// The facts for [`Status`] that do not change.
 pub(crate) struct GatewayInfo {
-    pub(crate) kind: Kind,
+    pub(crate) kind: GatewayKind,
     pub(crate) store: String,
     pub(crate) urls: Vec<String>,
 }
@@ -133,7 +133,7 @@ impl LocalServer {
                 let _host = self.count_host();
                 match self.servers.mcp_server(request).await {
                     Ok(mcp_server) => self.mcp(mcp_server, read, write).await,
-                    Err(why) => reply(&mut write, &Reply::Refused(why.to_string())).await,
+                    Err(why) => reply(&mut write, &ControlReply::Refused(why.to_string())).await,
                 }
             }
             FirstLine::Tasks => {
@@ -162,13 +162,13 @@ impl LocalServer {
                 let done = task_changes::prune(&self.engine, &statuses, limits, dry_run).await;
                 reply(&mut write, &done).await
             }
-            FirstLine::Status => reply(&mut write, &Reply::Status(self.status())).await,
+            FirstLine::Status => reply(&mut write, &ControlReply::Status(self.status())).await,
             FirstLine::Stop { unless_busy } => {
                 let status = self.status();
                 if unless_busy && status.calls > 0 {
-                    return reply(&mut write, &Reply::Busy(status)).await;
+                    return reply(&mut write, &ControlReply::Busy(status)).await;
                 }
-                reply(&mut write, &Reply::Stopping(status)).await?;
+                reply(&mut write, &ControlReply::Stopping(status)).await?;
                 self.stop.notify_one();
                 // Keep the connection open until the process ends.
                 std::future::pending().await
@@ -183,7 +183,7 @@ impl LocalServer {
         mut write: OwnedWriteHalf,
     ) -> Result<(), Failure> {
         let gateway = std::process::id();
-        reply(&mut write, &Reply::Ready { gateway }).await?;
+        reply(&mut write, &ControlReply::Ready { gateway }).await?;
         let mut closing = self.closing.subscribe();
         let closing = async move {
             let _ = closing.wait_for(|closing| *closing).await;
@@ -213,7 +213,7 @@ impl LocalServer {
     }
 }
 
-async fn reply(write: &mut OwnedWriteHalf, reply: &Reply) -> Result<(), Failure> {
+async fn reply(write: &mut OwnedWriteHalf, reply: &ControlReply) -> Result<(), Failure> {
     write.write_all(control::line(reply).as_bytes()).await?;
     Ok(())
 }

@@ -29,7 +29,9 @@ mod token;
 
 pub(crate) use background::run as background;
 pub(crate) use commands::{ask, run};
-pub(crate) use control::{FirstLine, Kind, Reply, ServerRequest, line, read as read_line};
+pub(crate) use control::{
+    ControlReply, FirstLine, GatewayKind, ServerRequest, line, read as read_line,
+};
 pub(crate) use local::{GatewayInfo, LocalServer};
 pub(crate) use start::{open_when_free, take_over};
 pub(crate) use task_backend::at_gateway;

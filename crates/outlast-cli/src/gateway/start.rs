@@ -16,7 +16,7 @@ use outlast::store::Store;
 use outlast::store::{OpenError, StoreUrl};
 use outlast_store::private_file;
 
-use super::control::{self, FirstLine, Kind, Reply, Status};
+use super::control::{self, ControlReply, FirstLine, GatewayKind, Status};
 use super::socket;
 use crate::dirs;
 use crate::exit::Failure;
@@ -79,7 +79,7 @@ pub(crate) async fn take_over(store: &StoreUrl) -> Result<Option<StartLock>, Fai
     let mut waits = false;
     loop {
         match control::open(&socket, &FirstLine::Status) {
-            Ok((_, Reply::Status(status))) if status.kind == Kind::Serve => {
+            Ok((_, ControlReply::Status(status))) if status.kind == GatewayKind::Serve => {
                 return Err(Failure::StoreFault(format!(
                     "`outlast serve` runs on {} already: process {}{}\n  next: stop it with `outlast gateway stop`, \
                      or name another --store",
@@ -93,11 +93,11 @@ pub(crate) async fn take_over(store: &StoreUrl) -> Result<Option<StartLock>, Fai
             Err(error) => return Err(error.into()),
         }
         match control::open(&socket, &FirstLine::Stop { unless_busy: true }) {
-            Ok((stream, Reply::Stopping(status))) => {
+            Ok((stream, ControlReply::Stopping(status))) => {
                 ended(stream, &status).await?;
                 return Ok(lock);
             }
-            Ok((_, Reply::Busy(status))) if !waits => {
+            Ok((_, ControlReply::Busy(status))) if !waits => {
                 waits = true;
                 say!(
                     "waiting for the gateway in the background (process {}) until its {} running calls end\n  next: to end \

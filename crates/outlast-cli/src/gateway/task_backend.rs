@@ -12,7 +12,7 @@ use outlast::wire::ErrorObject;
 use outlast::wire::Raw;
 use serde_json::json;
 
-use super::control::{self, FirstLine, Reply};
+use super::control::{self, ControlReply, FirstLine};
 use super::socket;
 use crate::dirs;
 use crate::target::{CommandOutput, NamedServer, StartedBy};
@@ -47,8 +47,8 @@ pub(crate) fn at_gateway() -> Option<NamedServer> {
     let connect = move || -> Result<Link, TransportError> {
         let failed = |error: std::io::Error| TransportError::Unreachable(error.to_string());
         let stream = match control::open(&path, &FirstLine::Tasks).map_err(failed)? {
-            (stream, Reply::Ready { .. }) => stream,
-            (_, Reply::Refused(why)) => return Err(TransportError::Unreachable(why)),
+            (stream, ControlReply::Ready { .. }) => stream,
+            (_, ControlReply::Refused(why)) => return Err(TransportError::Unreachable(why)),
             _ => {
                 return Err(TransportError::Unreachable(
                     "the gateway sent an unexpected reply".into(),

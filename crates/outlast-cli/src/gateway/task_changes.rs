@@ -4,14 +4,14 @@ use outlast::engine::{Engine, EngineError, Retention, RetentionLimits};
 use outlast::task::{RetryClass, Scope, TaskId};
 use outlast_engine::store::Status;
 
-use super::control::Reply;
+use super::control::ControlReply;
 use crate::terminal::clean;
 
 /// Runs the request of an ended task again. Without `yes` the tool must declare that a repetition
 /// has no further effect.
-pub(super) async fn rerun(engine: &Engine, id: &str, yes: bool) -> Reply {
+pub(super) async fn rerun(engine: &Engine, id: &str, yes: bool) -> ControlReply {
     let Ok(task) = id.parse::<TaskId>() else {
-        return Reply::NoTask;
+        return ControlReply::NoTask;
     };
     let known = match engine.load(&Scope::AnyTask, task).await {
         Ok(known) => known,
@@ -19,24 +19,24 @@ pub(super) async fn rerun(engine: &Engine, id: &str, yes: bool) -> Reply {
     };
     if known.origin.retry == RetryClass::Never && !yes {
         let tool = clean(known.origin.tool.as_deref().unwrap_or("this request"));
-        return Reply::Refused(format!(
+        return ControlReply::Refused(format!(
             "{tool} may have its effect twice: it does not declare that it only reads or is idempotent\n  next: `outlast tasks rerun {id} --yes`"
         ));
     }
     match engine.rerun(&Scope::AnyTask, task).await {
-        Ok(Some(new)) => Reply::Created(new.id.to_string()),
+        Ok(Some(new)) => ControlReply::Created(new.id.to_string()),
         Ok(None) => not_ended(id),
         Err(error) => refused(&error, id),
     }
 }
 
 /// Deletes an ended task.
-pub(super) async fn delete(engine: &Engine, id: &str) -> Reply {
+pub(super) async fn delete(engine: &Engine, id: &str) -> ControlReply {
     let Ok(task) = id.parse::<TaskId>() else {
-        return Reply::NoTask;
+        return ControlReply::NoTask;
     };
     match engine.delete_ended(&Scope::AnyTask, task).await {
-        Ok(true) => Reply::Deleted,
+        Ok(true) => ControlReply::Deleted,
         Ok(false) => not_ended(id),
         Err(error) => refused(&error, id),
     }
@@ -48,7 +48,7 @@ pub(super) async fn prune(
     statuses: &[String],
     limits: RetentionLimits,
     dry_run: bool,
-) -> Reply {
+) -> ControlReply {
     let of = |status: Status| {
         let is_given = statuses.is_empty() || statuses.iter().any(|word| word == status.word());
         if is_given {
@@ -67,28 +67,28 @@ pub(super) async fn prune(
         MAX_PRUNED_TASKS
     };
     match engine.prune(&retention, limit, dry_run).await {
-        Ok(excess) => Reply::Pruned {
+        Ok(excess) => ControlReply::Pruned {
             ids: excess.tasks.iter().map(|(id, _)| id.to_string()).collect(),
             more: excess.more,
         },
-        Err(error) => Reply::Refused(error.to_string()),
+        Err(error) => ControlReply::Refused(error.to_string()),
     }
 }
 
-fn not_ended(id: &str) -> Reply {
-    Reply::Refused(format!(
+fn not_ended(id: &str) -> ControlReply {
+    ControlReply::Refused(format!(
         "task {id} has not ended\n  next: `outlast tasks cancel {id}`, or wait for its end"
     ))
 }
 
-fn refused(error: &EngineError, id: &str) -> Reply {
+fn refused(error: &EngineError, id: &str) -> ControlReply {
     match error {
-        EngineError::NotFound | EngineError::Expired => Reply::NoTask,
-        EngineError::NoRunner(server) => Reply::Refused(format!(
+        EngineError::NotFound | EngineError::Expired => ControlReply::NoTask,
+        EngineError::NoRunner(server) => ControlReply::Refused(format!(
             "the gateway does not have the server {} of task {id}\n  next: start the gateway with this server",
             clean(server.as_ref())
         )),
-        error => Reply::Refused(format!("task {id}: {error}")),
+        error => ControlReply::Refused(format!("task {id}: {error}")),
     }
 }
 

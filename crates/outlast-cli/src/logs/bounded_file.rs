@@ -20,7 +20,7 @@ pub(crate) struct BoundedFile {
 impl BoundedFile {
     /// Opens the file at `path`, or creates it.
     pub(crate) fn open(path: &Path) -> io::Result<Self> {
-        Self::with_limits(path, MAX_BYTES, 1)
+        Self::with_limits(path, MAX_FILE_BYTES, 1)
     }
 
     /// As [`Self::open`], with at most `max_bytes` bytes in each file, and `older` older files.
@@ -91,7 +91,7 @@ fn older_path(path: &Path, number: usize) -> PathBuf {
 }
 
 /// The maximum size of the file.
-const MAX_BYTES: u64 = 4 << 20;
+const MAX_FILE_BYTES: u64 = 4 << 20;
 
 #[cfg(test)]
 mod tests {

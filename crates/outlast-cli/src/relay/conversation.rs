@@ -23,39 +23,39 @@ use outlast_wire::v1::method::{INITIALIZE, INITIALIZED};
 use outlast_wire::{log, meta, method, notice, object, v2};
 
 /// A message and its newline.
-pub(super) type Line = Vec<u8>;
+pub(super) type MessageLine = Vec<u8>;
 
 /// The state of one host's conversation.
 #[derive(Default)]
 pub(super) struct Conversation {
     /// The process id of the gateway.
     gateway: u32,
-    initialize: Option<Request>,
-    initialized: Option<Line>,
+    initialize: Option<HostRequest>,
+    initialized: Option<MessageLine>,
     /// The newest request for each setting of the session.
-    settings: BTreeMap<String, Request>,
+    settings: BTreeMap<String, HostRequest>,
     /// Requests of the host without a response, in their order.
     open: BTreeMap<u64, OpenRequest>,
     /// The number of the next entry of `open`.
     next_number: u64,
     /// Notifications and responses of the host that were not sent yet.
-    unsent: Vec<Line>,
+    unsent: Vec<MessageLine>,
     /// Requests of the gateway without a response of the host, and whether they belong to tasks.
     requests: HashMap<Id, bool>,
     /// The newest responses of the host to input requests of tasks.
-    responses: VecDeque<(Id, Line)>,
+    responses: VecDeque<(Id, MessageLine)>,
     /// Requests that were sent again although the host has their responses.
     repeated: HashSet<Id>,
 }
 
 #[derive(Clone)]
-struct Request {
+struct HostRequest {
     id: Id,
-    line: Line,
+    line: MessageLine,
 }
 
 struct OpenRequest {
-    request: Request,
+    request: HostRequest,
     method: String,
     /// Whether a gateway may have started to execute it.
     sent: bool,
@@ -68,7 +68,7 @@ pub(super) enum FromGateway {
     /// Drop it: the host has it, or will receive a later one.
     Drop,
     /// Send this response to the gateway. The host sent it before.
-    Respond(Line),
+    Respond(MessageLine),
     /// The gateway closes this connection. Messages that the host sends from now on go to the next
     /// gateway.
     Closing,
@@ -81,7 +81,7 @@ impl Conversation {
         let message = parse(line);
         match &message {
             Some(Message::Request(request)) => {
-                let kept = Request {
+                let kept = HostRequest {
                     id: request.id.clone(),
                     line: line.to_vec(),
                 };
@@ -136,7 +136,7 @@ impl Conversation {
     }
 
     /// Records a request that changes a setting of the session.
-    fn set(&mut self, method: &str, params: Option<RawRef<'_>>, request: &Request) {
+    fn set(&mut self, method: &str, params: Option<RawRef<'_>>, request: &HostRequest) {
         let uri = || Some(object::find(params?, &["uri"])?.text()?.into_owned());
         match method {
             log::SET_LEVEL => {
@@ -249,7 +249,7 @@ impl Conversation {
 
     /// Returns the host's `initialize` request, the first message on a new connection. The rest is
     /// sent after its response.
-    pub(super) fn initialize_request(&mut self, gateway: u32) -> Option<(Id, Line)> {
+    pub(super) fn initialize_request(&mut self, gateway: u32) -> Option<(Id, MessageLine)> {
         self.gateway = gateway;
         let initialize = self.initialize.clone()?;
         let open = self.open.values_mut();
@@ -264,7 +264,7 @@ impl Conversation {
     }
 
     /// Returns the messages for a new connection after the `initialize` request.
-    pub(super) fn remaining_messages(&mut self) -> Vec<Line> {
+    pub(super) fn remaining_messages(&mut self) -> Vec<MessageLine> {
         let mut lines: Vec<_> = self.initialized.iter().cloned().collect();
         for setting in self.settings.values() {
             let is_open = |open: &OpenRequest| open.request.id == setting.id;

@@ -14,7 +14,7 @@ use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use crate::args;
 use crate::dirs;
 use crate::exit::{Code, Failure};
-use crate::gateway::{FirstLine, Reply, line, read_line, socket};
+use crate::gateway::{ControlReply, FirstLine, line, read_line, socket};
 use crate::logs;
 
 /// The parameters for connecting to the gateway.
@@ -26,7 +26,7 @@ pub(super) struct GatewayConnector {
 }
 
 /// A connection to a gateway that serves the server of this relay.
-pub(super) struct Connection {
+pub(super) struct GatewayConnection {
     /// The process id of the gateway.
     pub(super) gateway: u32,
     pub(super) read: BufReader<OwnedReadHalf>,
@@ -36,7 +36,7 @@ pub(super) struct Connection {
 impl GatewayConnector {
     /// Connects to the gateway. If a gateway stops between the connection and its reply, tries the
     /// next one.
-    pub(super) async fn connect(&self) -> Result<Connection, Failure> {
+    pub(super) async fn connect(&self) -> Result<GatewayConnection, Failure> {
         let until = Instant::now() + START_TIMEOUT;
         loop {
             let stream = self.reach(until).await?;
@@ -95,7 +95,7 @@ impl GatewayConnector {
         }
     }
 
-    async fn name_server(&self, stream: UnixStream) -> Result<Connection, NotServed> {
+    async fn name_server(&self, stream: UnixStream) -> Result<GatewayConnection, NotServed> {
         let (read, mut write) = stream.into_split();
         let mut read = BufReader::new(read);
         let mut reply = String::new();
@@ -105,12 +105,12 @@ impl GatewayConnector {
             return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into());
         }
         match read_line(&reply)? {
-            Reply::Ready { gateway } => Ok(Connection {
+            ControlReply::Ready { gateway } => Ok(GatewayConnection {
                 gateway,
                 read,
                 write,
             }),
-            Reply::Refused(why) => Err(NotServed::Refused(why)),
+            ControlReply::Refused(why) => Err(NotServed::Refused(why)),
             _ => Err(NotServed::Refused(
                 "the gateway sent an unexpected reply\n  next: stop it with `outlast gateway stop`, it may be of another version".into(),
             )),

@@ -29,8 +29,8 @@ use crate::dirs;
 use crate::exit::Failure;
 use crate::gateway::{FirstLine, ServerRequest};
 use crate::logs;
-use conversation::{Conversation, FromGateway, Line};
-use gateway_connector::{Connection, GatewayConnector};
+use conversation::{Conversation, FromGateway, MessageLine};
+use gateway_connector::{GatewayConnection, GatewayConnector};
 
 /// Relays between the host and a gateway until the host closes its pipe.
 pub(crate) async fn run(args: args::Stdio) -> Result<(), Failure> {
@@ -64,7 +64,7 @@ pub(crate) async fn run(args: args::Stdio) -> Result<(), Failure> {
 }
 
 /// Connects to the first gateway.
-async fn start(args: args::Stdio) -> Result<(GatewayConnector, Connection), Failure> {
+async fn start(args: args::Stdio) -> Result<(GatewayConnector, GatewayConnection), Failure> {
     let store = match &args.store {
         Some(store) => store.clone(),
         None => dirs::gateway_store()?,
@@ -136,7 +136,7 @@ impl Relay {
     async fn take_from_gateways(
         self: Arc<Self>,
         connector: GatewayConnector,
-        first: Connection,
+        first: GatewayConnection,
     ) -> Result<(), Failure> {
         let mut host = Host(tokio::io::stdout());
         let mut next = Some(first);
@@ -210,7 +210,7 @@ impl Relay {
     /// Sends `initialize` to the gateway, then the open messages.
     async fn continue_on(
         &self,
-        mut connection: Connection,
+        mut connection: GatewayConnection,
         host: &mut Host,
     ) -> Result<Continuation, Failure> {
         let initialize_request = self
@@ -258,7 +258,7 @@ impl Relay {
 
     async fn take_from_gateway(
         self: &Arc<Self>,
-        line: Line,
+        line: MessageLine,
         host: &mut Host,
         detached: &mut JoinSet<()>,
     ) -> Result<(), Failure> {
@@ -338,7 +338,7 @@ impl Host {
 }
 
 /// Returns the next line with its newline, or `None` at the end or after an error.
-async fn next_line(input: &mut (impl AsyncBufRead + Unpin)) -> Option<Line> {
+async fn next_line(input: &mut (impl AsyncBufRead + Unpin)) -> Option<MessageLine> {
     let mut line = Vec::new();
     match input.read_until(b'\n', &mut line).await {
         Ok(0) | Err(_) => None,

@@ -41,7 +41,7 @@ use tracing::level_filters::LevelFilter;
 use crate::args::Serve;
 use crate::dirs;
 use crate::exit::Failure;
-use crate::gateway::{self, GatewayInfo, Kind, LocalServer, socket};
+use crate::gateway::{self, GatewayInfo, GatewayKind, LocalServer, socket};
 use crate::interrupts::{STOPPING_MESSAGE, StopSignals};
 use crate::logs;
 use crate::terminal::{self, clean, say, show};
@@ -154,7 +154,7 @@ impl Local {
     /// Opens the socket next to the store. Without it, HTTP clients are served all the same.
     fn open(running: &RunningGateway, store: &StoreUrl, urls: Vec<String>) -> Self {
         let about = GatewayInfo {
-            kind: Kind::Serve,
+            kind: GatewayKind::Serve,
             store: dirs::store_argument(store),
             urls,
         };

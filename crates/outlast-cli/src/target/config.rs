@@ -13,7 +13,7 @@ use crate::exit::Failure;
 #[derive(Debug)]
 pub(crate) struct Config {
     path: PathBuf,
-    servers: BTreeMap<String, Server>,
+    servers: BTreeMap<String, ServerEntry>,
     outlast: Option<Value>,
 }
 
@@ -33,16 +33,16 @@ pub(crate) enum ServerAddress {
 }
 
 #[derive(Debug, Deserialize)]
-struct File {
+struct ConfigFile {
     #[serde(default, alias = "mcpServers")]
-    servers: BTreeMap<String, Server>,
+    servers: BTreeMap<String, ServerEntry>,
     /// Limits of the whole gateway.
     outlast: Option<Value>,
 }
 
 /// The keys that Outlast reads. Hosts may write others, which are ignored.
 #[derive(Debug, Deserialize)]
-struct Server {
+struct ServerEntry {
     #[serde(rename = "type")]
     kind: Option<String>,
     url: Option<String>,
@@ -76,7 +76,7 @@ impl Config {
                 path.display()
             ))
         })?;
-        let file: File = jsonc::read(&text).map_err(|error| {
+        let file: ConfigFile = jsonc::read(&text).map_err(|error| {
             Failure::Usage(format!(
                 "{}: {error}\n  next: correct the file",
                 path.display()
@@ -196,7 +196,7 @@ mod tests {
     use super::*;
 
     fn config(text: &str) -> Config {
-        let file: File = jsonc::read(text).unwrap();
+        let file: ConfigFile = jsonc::read(text).unwrap();
         Config {
             path: "mcp.json".into(),
             servers: file.servers,

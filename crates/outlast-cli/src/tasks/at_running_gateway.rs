@@ -6,7 +6,7 @@ use super::stored;
 use crate::args::{Delete, Prune, Rerun};
 use crate::dirs;
 use crate::exit::Failure;
-use crate::gateway::{self, FirstLine, Reply};
+use crate::gateway::{self, ControlReply, FirstLine};
 use crate::terminal::{say, show};
 
 /// Runs the request of an ended task again and prints the id of the new task.
@@ -18,7 +18,7 @@ pub(super) fn rerun(args: &Rerun) -> Result<(), Failure> {
         yes: args.yes,
     };
     match gateway::ask(&store, &request)? {
-        Reply::Created(task) => {
+        ControlReply::Created(task) => {
             show!("{task}");
             say!("  next: `outlast tasks watch {task}`");
             Ok(())
@@ -39,7 +39,7 @@ pub(super) fn delete(args: &Delete) -> Result<(), Failure> {
     for id in ids {
         let id = id.to_string();
         match gateway::ask(&store, &FirstLine::Delete { id: id.clone() })? {
-            Reply::Deleted => say!("deleted {id}"),
+            ControlReply::Deleted => say!("deleted {id}"),
             reply => {
                 let failure = unexpected(reply, &id);
                 match first_failure {
@@ -69,7 +69,7 @@ pub(super) fn prune(args: &Prune) -> Result<(), Failure> {
     let mut pruned = 0;
     loop {
         let (ids, more) = match gateway::ask(&store, &request)? {
-            Reply::Pruned { ids, more } => (ids, more),
+            ControlReply::Pruned { ids, more } => (ids, more),
             reply => return Err(unexpected(reply, "")),
         };
         pruned += ids.len();
@@ -88,10 +88,10 @@ pub(super) fn prune(args: &Prune) -> Result<(), Failure> {
     }
 }
 
-fn unexpected(reply: Reply, id: &str) -> Failure {
+fn unexpected(reply: ControlReply, id: &str) -> Failure {
     match reply {
-        Reply::NoTask => Failure::NoTask(id.to_owned()),
-        Reply::Refused(why) => Failure::RefusedByGateway(why),
+        ControlReply::NoTask => Failure::NoTask(id.to_owned()),
+        ControlReply::Refused(why) => Failure::RefusedByGateway(why),
         _ => Failure::RefusedByGateway(
             "the gateway sent an unexpected reply\n  next: stop it, and start this version of outlast".into(),
         ),

@@ -7,7 +7,7 @@ use outlast_wire::v1;
 use serde_json::{Value, json};
 
 use super::task_row::{TaskRow, row};
-use crate::terminal::{self, Line, Tone};
+use crate::terminal::{self, StyledLine, Tone};
 
 /// A task in the format of V1, with its origin. `is_open`: whether a process has the store open.
 pub(super) fn one(task: &Task, is_open: bool) -> Value {
@@ -45,7 +45,7 @@ pub(super) fn print_one(task: &Task, is_open: bool) {
         row("arguments", params["arguments"].to_string());
     }
     for entry in &task.timeline.entries {
-        let at = Line::new().tone(Tone::Muted, format_args!("  {}  ", entry.at));
+        let at = StyledLine::new().tone(Tone::Muted, format_args!("  {}  ", entry.at));
         terminal::out(at.text(word(&entry.event)));
     }
 }

@@ -4,7 +4,7 @@ use outlast::task::Task;
 use outlast::wire::{PeerTask, Status, Timestamp};
 use outlast_wire::v1;
 
-use crate::terminal::{self, Column, Line, Tone, say, table};
+use crate::terminal::{self, Column, StyledLine, Tone, say, table};
 
 /// The printed facts about a task.
 pub(crate) struct TaskRow {
@@ -47,7 +47,7 @@ impl TaskRow {
     }
 
     /// The status, with its colour.
-    pub(crate) fn status(&self) -> Line {
+    pub(crate) fn status(&self) -> StyledLine {
         let tone = match self.status {
             _ if self.is_stopped => Tone::Warning,
             Status::Working => Tone::Active,
@@ -56,7 +56,7 @@ impl TaskRow {
             Status::Failed => Tone::Failure,
             Status::Cancelled => Tone::Muted,
         };
-        let status = Line::new().tone(tone, self.status);
+        let status = StyledLine::new().tone(tone, self.status);
         if self.is_stopped {
             status.tone(Tone::Warning, " (stopped)")
         } else {
@@ -65,8 +65,8 @@ impl TaskRow {
     }
 
     /// One line about the task.
-    pub(crate) fn line(&self) -> Line {
-        let line = Line::from(format!("{}  ", self.id)).line(&self.status());
+    pub(crate) fn line(&self) -> StyledLine {
+        let line = StyledLine::from(format!("{}  ", self.id)).line(&self.status());
         match &self.message {
             Some(message) => line.text("  ").tone(Tone::Muted, message),
             None => line,
@@ -91,11 +91,11 @@ pub(crate) fn print_table(tasks: &[TaskRow], now: Timestamp) {
         Column::new("LEFT").right().optional(1),
         Column::new("MESSAGE").cuts().optional(3),
     ]);
-    let rows: Vec<Vec<Line>> = tasks
+    let rows: Vec<Vec<StyledLine>> = tasks
         .iter()
         .zip(ids)
         .map(|(task, id)| {
-            let mut row = vec![Line::from(id), task.status()];
+            let mut row = vec![StyledLine::from(id), task.status()];
             if has_tools {
                 row.push(task.tool.as_deref().unwrap_or("-").into());
             }
@@ -103,7 +103,9 @@ pub(crate) fn print_table(tasks: &[TaskRow], now: Timestamp) {
             let left = task.expires.map(|expires| length(expires.since(now)));
             row.push(age.unwrap_or_default().into());
             row.push(left.unwrap_or_default().into());
-            row.push(Line::new().tone(Tone::Muted, task.message.as_deref().unwrap_or_default()));
+            row.push(
+                StyledLine::new().tone(Tone::Muted, task.message.as_deref().unwrap_or_default()),
+            );
             row
         })
         .collect();
@@ -145,8 +147,8 @@ fn shortened(tasks: &[TaskRow]) -> Vec<String> {
 }
 
 /// Prints a name and a value.
-pub(crate) fn row(name: &str, value: impl Into<Line>) {
-    let name = Line::new().tone(Tone::Muted, name).pad(11, false);
+pub(crate) fn row(name: &str, value: impl Into<StyledLine>) {
+    let name = StyledLine::new().tone(Tone::Muted, name).pad(11, false);
     terminal::out(name.line(&value.into()));
 }
 

@@ -9,7 +9,7 @@ use super::clean::clean;
 /// One line. Text is cleaned when it is added, so the only escape sequences are the colours added
 /// here.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Line(String);
+pub(crate) struct StyledLine(String);
 
 /// The meaning of a piece of text, which selects its colour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,7 +27,7 @@ pub(crate) enum Tone {
     Active,
 }
 
-impl Line {
+impl StyledLine {
     pub(crate) fn new() -> Self {
         Self::default()
     }
@@ -85,13 +85,13 @@ impl Line {
     }
 }
 
-impl From<String> for Line {
+impl From<String> for StyledLine {
     fn from(text: String) -> Self {
         Self::new().text(text)
     }
 }
 
-impl From<&str> for Line {
+impl From<&str> for StyledLine {
     fn from(text: &str) -> Self {
         Self::new().text(text)
     }
@@ -118,7 +118,7 @@ mod tests {
 
     #[test]
     fn a_line_has_our_colours_and_no_other_escape_sequence() {
-        let line = Line::new()
+        let line = StyledLine::new()
             .text("a\x1b[31m\nb")
             .tone(Tone::Failure, "\x1b]0;t\x07");
         assert_eq!(
@@ -130,11 +130,13 @@ mod tests {
 
     #[test]
     fn a_line_is_cut_and_padded_by_columns() {
-        let line = Line::new().tone(Tone::Success, "漢字").text(" and more");
+        let line = StyledLine::new()
+            .tone(Tone::Success, "漢字")
+            .text(" and more");
         assert_eq!(line.width(), 13);
         assert_eq!(line.clone().cut(7).render(false), "漢字 a…");
         assert_eq!(line.clone().cut(13), line);
-        assert_eq!(Line::from("ab").pad(4, true).render(false), "  ab");
-        assert_eq!(Line::from("ab").pad(4, false).render(false), "ab  ");
+        assert_eq!(StyledLine::from("ab").pad(4, true).render(false), "  ab");
+        assert_eq!(StyledLine::from("ab").pad(4, false).render(false), "ab  ");
     }
 }

@@ -13,7 +13,7 @@ use std::net::IpAddr;
 
 pub(crate) use clean::{clean, clean_json};
 pub(crate) use colour::ColorChoice;
-pub(crate) use line::{Line, Tone};
+pub(crate) use line::{StyledLine, Tone};
 pub(crate) use table::{Column, table};
 
 /// Prints a line to standard error, from a format string.
@@ -36,14 +36,14 @@ pub(crate) fn start(choice: ColorChoice) {
 }
 
 /// Prints a line to standard output.
-pub(crate) fn out(line: impl Into<Line>) {
+pub(crate) fn out(line: impl Into<StyledLine>) {
     let text = line.into().render(console::colors_enabled());
     // A closed reader, such as `head`, is not an error.
     let _ = writeln!(std::io::stdout(), "{text}");
 }
 
 /// Prints a line to standard output, cut to the width of the terminal.
-pub(crate) fn out_cut(line: impl Into<Line>) {
+pub(crate) fn out_cut(line: impl Into<StyledLine>) {
     let line = line.into();
     out(match out_width() {
         Some(width) => line.cut(width),
@@ -52,13 +52,13 @@ pub(crate) fn out_cut(line: impl Into<Line>) {
 }
 
 /// Prints a line to standard error.
-pub(crate) fn err(line: impl Into<Line>) {
+pub(crate) fn err(line: impl Into<StyledLine>) {
     let text = err_text(&line.into());
     let _ = writeln!(std::io::stderr(), "{text}");
 }
 
 /// Renders a line for standard error.
-pub(crate) fn err_text(line: &Line) -> String {
+pub(crate) fn err_text(line: &StyledLine) -> String {
     line.render(console::colors_enabled_stderr())
 }
 
@@ -80,7 +80,7 @@ fn is_reachable_by_others(address: IpAddr) -> bool {
 /// like our output.
 pub(crate) fn quote(mark: &str, text: &str) {
     for line in text.lines() {
-        err(Line::new().tone(Tone::Muted, mark).text(line));
+        err(StyledLine::new().tone(Tone::Muted, mark).text(line));
     }
 }
 

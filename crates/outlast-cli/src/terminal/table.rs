@@ -1,7 +1,7 @@
 //! A table that fits into the terminal: columns are aligned, wide columns are cut, and optional
 //! columns are left out if there is no space for them. Outside a terminal nothing is cut.
 
-use super::{Line, Tone};
+use super::{StyledLine, Tone};
 
 #[derive(Clone, Copy)]
 pub(crate) struct Column {
@@ -46,7 +46,11 @@ impl Column {
 }
 
 /// Returns the lines of a table, the heading first. Each row has a cell for each column.
-pub(crate) fn table(columns: &[Column], rows: &[Vec<Line>], width: Option<usize>) -> Vec<Line> {
+pub(crate) fn table(
+    columns: &[Column],
+    rows: &[Vec<StyledLine>],
+    width: Option<usize>,
+) -> Vec<StyledLine> {
     let natural: Vec<usize> = columns
         .iter()
         .enumerate()
@@ -56,9 +60,9 @@ pub(crate) fn table(columns: &[Column], rows: &[Vec<Line>], width: Option<usize>
         })
         .collect();
     let widths = fit(columns, &natural, width);
-    let heading: Vec<Line> = columns
+    let heading: Vec<StyledLine> = columns
         .iter()
-        .map(|column| Line::new().tone(Tone::Strong, column.name))
+        .map(|column| StyledLine::new().tone(Tone::Strong, column.name))
         .collect();
     std::iter::once(&heading)
         .chain(rows)
@@ -109,14 +113,14 @@ fn fit(columns: &[Column], natural: &[usize], width: Option<usize>) -> Vec<usize
     widths
 }
 
-fn one_row(columns: &[Column], row: &[Line], widths: &[usize]) -> Line {
+fn one_row(columns: &[Column], row: &[StyledLine], widths: &[usize]) -> StyledLine {
     let last = widths.iter().rposition(|width| *width > 0);
-    let mut line = Line::new();
+    let mut line = StyledLine::new();
     for (at, cell) in row.iter().enumerate().filter(|(at, _)| widths[*at] > 0) {
         if Some(at) == last && cell.width() == 0 {
             break;
         }
-        if line != Line::new() {
+        if line != StyledLine::new() {
             line = line.text(GAP);
         }
         let cell = cell.clone().cut(widths[at]);
@@ -147,7 +151,7 @@ mod tests {
     ];
 
     fn rendered(width: Option<usize>) -> Vec<String> {
-        let row = |cells: [&str; 4]| cells.map(Line::from).to_vec();
+        let row = |cells: [&str; 4]| cells.map(StyledLine::from).to_vec();
         let rows = [
             row([
                 "t1",

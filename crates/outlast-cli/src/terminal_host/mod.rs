@@ -21,7 +21,7 @@ use serde_json::{Value, json};
 use tokio::sync::broadcast::error::RecvError;
 
 use crate::args::InputArgs;
-use crate::terminal::{self, Line, Tone, say};
+use crate::terminal::{self, StyledLine, Tone, say};
 
 pub(crate) use lines::Lines;
 
@@ -176,7 +176,7 @@ async fn ask(item: &InboxItem, lines: &Lines) -> UserReply {
 /// looks like our output.
 fn introduce(who: &str, text: &str) {
     say!("");
-    terminal::err(Line::new().tone(Tone::Strong, who));
+    terminal::err(StyledLine::new().tone(Tone::Strong, who));
     terminal::quote(QUOTE, text);
 }
 

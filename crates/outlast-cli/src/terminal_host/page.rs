@@ -1,10 +1,10 @@
 //! URL elicitation on the terminal: shows where a page leads before the user opens it (V1-ELIC-11,
 //! V1-ELIC-12). This code never opens or fetches the page.
 
-use crate::terminal::{Line, Tone, clean};
+use crate::terminal::{StyledLine, Tone, clean};
 
 /// Describes `url`: the whole URL, its host, and warnings.
-pub(super) fn about(url: &str) -> Vec<Line> {
+pub(super) fn about(url: &str) -> Vec<StyledLine> {
     // Characters that move the cursor or change the writing direction could disguise the address.
     let shown = clean(url);
     let (scheme, rest) = shown.split_once("://").unwrap_or(("", &shown));
@@ -14,11 +14,11 @@ pub(super) fn about(url: &str) -> Vec<Line> {
         None => (None, authority),
     };
     let mut lines = vec![
-        Line::from(format!("  {shown}")),
-        Line::from("  host: ").tone(Tone::Strong, host),
+        StyledLine::from(format!("  {shown}")),
+        StyledLine::from("  host: ").tone(Tone::Strong, host),
     ];
     let mut warn = |what: &str| {
-        lines.push(Line::new().tone(Tone::Warning, format_args!("  warning: {what}")));
+        lines.push(StyledLine::new().tone(Tone::Warning, format_args!("  warning: {what}")));
     };
     if !scheme.eq_ignore_ascii_case("https") && !is_local(host) {
         warn("the connection would not be encrypted");
