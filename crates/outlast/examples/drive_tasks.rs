@@ -40,7 +40,7 @@ async fn main() -> Result<(), Failure> {
     println!("{} {:?}", server.name, server.generation);
     for part in parts.split(',') {
         println!("{part}");
-        tokio::time::timeout(PATIENCE, drive(&client, part))
+        tokio::time::timeout(TASK_TIMEOUT, drive(&client, part))
             .await
             .map_err(|_| format!("{part} takes too long"))?
             .map_err(|why| format!("{part}: {why}"))?;
@@ -156,4 +156,4 @@ async fn says(call: Execution, expected: &str) -> Result<(), Failure> {
 }
 
 /// The time limit of one part.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TASK_TIMEOUT: Duration = Duration::from_secs(60);

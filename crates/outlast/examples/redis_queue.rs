@@ -57,7 +57,7 @@ async fn serve(redis: &str, address: &str, store: &str) -> Result<(), Failure> {
             async move {
                 let text_to_shout = args.text("text")?.to_owned();
                 let callback = callback.get().ok_or("the server starts")?.clone();
-                let handle = cx.detach(MAX_QUEUED).await?;
+                let handle = cx.detach(MAX_QUEUE_TIME).await?;
                 let job = serde_json::to_string(&Job {
                     text: text_to_shout,
                     handle,
@@ -127,7 +127,7 @@ async fn run(http: &reqwest::Client, job: &str) -> Result<(), Failure> {
 /// Sends a report until the server has stored it, or refuses it for good.
 async fn report(http: &reqwest::Client, job: &Job, report: Value) -> Result<(), Failure> {
     let body = report.to_string();
-    let mut delay = FIRST_RETRY;
+    let mut delay = FIRST_RETRY_DELAY;
     loop {
         let request = http.post(&job.callback).bearer_auth(&job.handle);
         let why = match request.body(body.clone()).send().await {
@@ -145,7 +145,7 @@ async fn report(http: &reqwest::Client, job: &Job, report: Value) -> Result<(), 
             delay.as_millis()
         );
         tokio::time::sleep(delay).await;
-        delay = (2 * delay).min(LAST_RETRY);
+        delay = (2 * delay).min(LAST_RETRY_DELAY);
     }
 }
 
@@ -158,11 +158,11 @@ async fn connect(redis: &str) -> Result<MultiplexedConnection, Failure> {
 }
 
 /// How long a job may wait for a worker.
-const MAX_QUEUED: Duration = Duration::from_secs(3_600);
+const MAX_QUEUE_TIME: Duration = Duration::from_secs(3_600);
 
 /// How long a worker may work before it reports again.
 const MAX_SILENCE: Duration = Duration::from_secs(30);
 
 /// The delays between two attempts to report.
-const FIRST_RETRY: Duration = Duration::from_millis(100);
-const LAST_RETRY: Duration = Duration::from_secs(5);
+const FIRST_RETRY_DELAY: Duration = Duration::from_millis(100);
+const LAST_RETRY_DELAY: Duration = Duration::from_secs(5);

@@ -46,7 +46,7 @@ async fn main() -> Result<(), Failure> {
                 other => Err(format!("unknown part {other}").into()),
             }
         };
-        let played = tokio::time::timeout(LIMIT, played).await;
+        let played = tokio::time::timeout(WAIT_LIMIT, played).await;
         played
             .map_err(|_| format!("{part} takes too long"))?
             .map_err(|why| format!("{part}: {why}"))?;
@@ -68,10 +68,11 @@ async fn many(outlast: &str, url: &str) -> Result<(), Failure> {
         println!("round {round}: all {TASKS} results within {took:.1?} after the restart");
         times.push(took);
     }
-    if times.iter().all(|took| *took > BAR) {
-        return Err(
-            format!("in no round were the results there within {BAR:?}: {times:.1?}").into(),
-        );
+    if times.iter().all(|took| *took > MAX_RESUME_TIME) {
+        return Err(format!(
+            "in no round were the results there within {MAX_RESUME_TIME:?}: {times:.1?}"
+        )
+        .into());
     }
     println!("ok      many tasks over a kill of the gateway");
     Ok(())
@@ -90,7 +91,7 @@ async fn time_until_results(outlast: &str, url: &str) -> Result<Duration, Failur
         calls.push(call);
     }
     keep_ttls(&client, &granted).await?;
-    let end = Instant::now() + LONG;
+    let end = Instant::now() + LONG_CALL;
     gateway.kill().await?;
     tokio::time::sleep(end.saturating_duration_since(Instant::now())).await;
     gateway.start_again().await?;
@@ -184,7 +185,7 @@ async fn cut(outlast: &str, url: &str) -> Result<(), Failure> {
         .subscribe()
         .wait_for(|request_count| *request_count > 0)
         .await?;
-    for _ in 0..CUTS {
+    for _ in 0..CUT_COUNT {
         proxy.cut().await?;
     }
     handler.answers.send_replace(true);
@@ -404,20 +405,20 @@ impl ClientHandler for WaitingHandler {
 const TASKS: usize = 20;
 
 /// How often the streams break.
-const CUTS: usize = 3;
+const CUT_COUNT: usize = 3;
 
 /// The longest time from a restart until all results are fetched: one poll interval of a young task
 /// and 2 s.
-const BAR: Duration = Duration::from_secs(3);
+const MAX_RESUME_TIME: Duration = Duration::from_secs(3);
 
 /// How often the gateway is killed in front of many tasks.
 const ROUNDS: usize = 3;
 
 /// The duration of the tool `long`.
-const LONG: Duration = Duration::from_secs(3);
+const LONG_CALL: Duration = Duration::from_secs(3);
 
 /// The tool of server-everything that creates a task and sends an input request.
 const RESEARCH: &str = "simulate-research-query";
 
 /// The time limit of a part.
-const LIMIT: Duration = Duration::from_secs(180);
+const WAIT_LIMIT: Duration = Duration::from_secs(180);

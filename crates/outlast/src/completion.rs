@@ -40,7 +40,7 @@ where
 pub(crate) struct CompleteParams {
     #[serde(rename = "ref")]
     pub(crate) reference: CompletionRef,
-    argument: Argument,
+    argument: CompletionArgument,
     #[serde(default)]
     context: Context,
 }
@@ -56,7 +56,7 @@ pub(crate) enum CompletionRef {
 }
 
 #[derive(Deserialize)]
-struct Argument {
+struct CompletionArgument {
     name: String,
     value: String,
 }

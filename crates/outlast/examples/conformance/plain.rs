@@ -59,9 +59,9 @@ pub(crate) fn tools() -> Vec<Tool> {
             "Speaks while it works",
             |_, cx| async move {
                 cx.log(Level::Info, "Tool execution started");
-                sleep(STEP).await;
+                sleep(STEP_DELAY).await;
                 cx.log(Level::Info, "Tool processing data");
-                sleep(STEP).await;
+                sleep(STEP_DELAY).await;
                 cx.log(Level::Info, "Tool execution completed");
                 Ok(content::result([content::text_block(
                     "Logged three times.",
@@ -74,7 +74,7 @@ pub(crate) fn tools() -> Vec<Tool> {
             |_, cx| async move {
                 for done in [0.0, 50.0, 100.0] {
                     cx.progress(done, 100.0);
-                    sleep(STEP).await;
+                    sleep(STEP_DELAY).await;
                 }
                 Ok(content::result([content::text_block("Arrived.")]))
             },
@@ -121,4 +121,4 @@ pub(crate) fn tools() -> Vec<Tool> {
     ]
 }
 
-const STEP: Duration = Duration::from_millis(50);
+const STEP_DELAY: Duration = Duration::from_millis(50);

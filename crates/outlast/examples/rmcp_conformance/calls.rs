@@ -48,7 +48,7 @@ pub(crate) async fn call(
                 "Tool execution completed",
             ] {
                 log(step, context).await?;
-                sleep(STEP).await;
+                sleep(STEP_DELAY).await;
             }
             text("Logged three times.")
         }
@@ -59,7 +59,7 @@ pub(crate) async fn call(
                     let sent = context.peer.notify_progress(progress).await;
                     sent.map_err(|error| failed(&error))?;
                 }
-                sleep(STEP).await;
+                sleep(STEP_DELAY).await;
             }
             text("Arrived.")
         }
@@ -87,4 +87,4 @@ async fn log(message: &str, context: &Context) -> Result<(), ErrorData> {
     sent.map_err(|error| failed(&error))
 }
 
-const STEP: Duration = Duration::from_millis(50);
+const STEP_DELAY: Duration = Duration::from_millis(50);

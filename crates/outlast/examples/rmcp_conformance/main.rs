@@ -93,7 +93,7 @@ impl ServerHandler for Fixtures {
         }
         if matches!(&*name, TOOL_CHANGE | PROMPT_CHANGE) {
             self.announce(&name).await;
-            return Answer::Result(text("changed")).try_into();
+            return ToolResponse::Result(text("changed")).try_into();
         }
         let arguments = untyped(&request.arguments)?;
         if let Some(result) = asks::call(&name, &arguments, &context).await? {
@@ -167,8 +167,8 @@ impl ServerHandler for Fixtures {
     ) -> Result<GetPromptResponse, ErrorData> {
         if let Some(answer) = rounds::prompt(&request)? {
             return Ok(match answer {
-                Answer::Asks(asks) => GetPromptResponse::InputRequired(typed(asks)?),
-                Answer::Result(result) | Answer::Task(result) => {
+                ToolResponse::Asks(asks) => GetPromptResponse::InputRequired(typed(asks)?),
+                ToolResponse::Result(result) | ToolResponse::Task(result) => {
                     GetPromptResponse::Complete(typed(result)?)
                 }
             });
@@ -232,20 +232,20 @@ const TOOL_CHANGE: &str = "test_trigger_tool_change";
 const PROMPT_CHANGE: &str = "test_trigger_prompt_change";
 
 /// The response to a call.
-enum Answer {
+enum ToolResponse {
     Result(Value),
     Asks(Value),
     Task(Value),
 }
 
-impl TryFrom<Answer> for CallToolResponse {
+impl TryFrom<ToolResponse> for CallToolResponse {
     type Error = ErrorData;
 
-    fn try_from(answer: Answer) -> Result<Self, ErrorData> {
+    fn try_from(answer: ToolResponse) -> Result<Self, ErrorData> {
         Ok(match answer {
-            Answer::Result(result) => Self::Complete(typed(result)?),
-            Answer::Asks(asks) => Self::InputRequired(typed(asks)?),
-            Answer::Task(task) => Self::Task(typed(task)?),
+            ToolResponse::Result(result) => Self::Complete(typed(result)?),
+            ToolResponse::Asks(asks) => Self::InputRequired(typed(asks)?),
+            ToolResponse::Task(task) => Self::Task(typed(task)?),
         })
     }
 }

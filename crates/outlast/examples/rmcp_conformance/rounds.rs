@@ -4,7 +4,7 @@
 use rmcp::model::{CallToolRequestParams, ClientCapabilities, ErrorData, GetPromptRequestParams};
 use serde_json::{Map, Value, json};
 
-use crate::{Answer, Context, form, sampling, text, typed, untyped};
+use crate::{Context, ToolResponse, form, sampling, text, typed, untyped};
 
 /// An input request: its key, its method and its params.
 type Ask = (&'static str, &'static str, Value);
@@ -13,7 +13,7 @@ type Ask = (&'static str, &'static str, Value);
 pub(crate) fn call(
     request: &CallToolRequestParams,
     context: &Context,
-) -> Result<Option<Answer>, ErrorData> {
+) -> Result<Option<ToolResponse>, ErrorData> {
     let responses = untyped(&request.input_responses)?;
     let state = request.request_state.as_deref();
     let has = |key: &str| !responses[key].is_null();
@@ -30,12 +30,12 @@ pub(crate) fn call(
     let can = untyped(&context.client_capabilities())?;
     Ok(Some(match &*request.name {
         "test_input_required_result_elicitation" => match named("user_name") {
-            Some(name) => Answer::Result(text(format!("Hello, {name}!"))),
+            Some(name) => ToolResponse::Result(text(format!("Hello, {name}!"))),
             None => asking([name()], None),
         },
         "test_input_required_result_sampling" => {
             if has("capital_question") {
-                Answer::Result(text(said("capital_question")))
+                ToolResponse::Result(text(said("capital_question")))
             } else {
                 let input = sampling("What is the capital of France?");
                 asking([("capital_question", SAMPLE, input)], None)
@@ -43,14 +43,14 @@ pub(crate) fn call(
         }
         "test_input_required_result_list_roots" => {
             if has("client_roots") {
-                Answer::Result(text(responses["client_roots"]["roots"].to_string()))
+                ToolResponse::Result(text(responses["client_roots"]["roots"].to_string()))
             } else {
                 asking([roots()], None)
             }
         }
         "test_input_required_result_request_state"
         | "test_input_required_result_tampered_state" => match (has("confirm"), state) {
-            (true, Some(STATE)) => Answer::Result(text("state-ok")),
+            (true, Some(STATE)) => ToolResponse::Result(text("state-ok")),
             (true, _) => return Err(ErrorData::invalid_params("the state is not ours", None)),
             (false, _) => {
                 let confirm = form("Please confirm", "ok", "boolean");
@@ -61,7 +61,7 @@ pub(crate) fn call(
             if has("user_name") && has("greeting") && has("client_roots") {
                 let roots = &responses["client_roots"]["roots"];
                 let name = named("user_name").unwrap_or_default();
-                Answer::Result(text(format!("{name} {} {roots}", said("greeting"))))
+                ToolResponse::Result(text(format!("{name} {} {roots}", said("greeting"))))
             } else {
                 let greeting = ("greeting", SAMPLE, sampling("Generate a greeting"));
                 asking([name(), greeting, roots()], Some(STATE))
@@ -72,7 +72,7 @@ pub(crate) fn call(
             match state {
                 Some(state) if second && state.starts_with("two ") => {
                     let color = &responses["step2"]["content"]["color"];
-                    Answer::Result(text(format!("{} likes {color}", &state["two ".len()..])))
+                    ToolResponse::Result(text(format!("{} likes {color}", &state["two ".len()..])))
                 }
                 Some("one") if first => {
                     let state = format!("two {}", named("step1").unwrap_or_default());
@@ -90,17 +90,17 @@ pub(crate) fn call(
                 has("user_name") || has("greeting"),
                 can["elicitation"].is_object(),
             ) {
-                (true, _) => Answer::Result(text(responses.to_string())),
+                (true, _) => ToolResponse::Result(text(responses.to_string())),
                 (false, true) => asking([name()], None),
                 (false, false) => asking([("greeting", SAMPLE, sampling("Greet."))], None),
             }
         }
         "test_streaming_elicitation" => match named("user_name") {
-            Some(name) => Answer::Result(text(format!("Hello, {name}!"))),
+            Some(name) => ToolResponse::Result(text(format!("Hello, {name}!"))),
             None => asking([name()], None),
         },
         "test_missing_capability" if can["sampling"].is_object() => {
-            Answer::Result(text("it can be asked"))
+            ToolResponse::Result(text("it can be asked"))
         }
         "test_missing_capability" => {
             let needed: ClientCapabilities = typed(json!({ "sampling": {} }))?;
@@ -111,7 +111,7 @@ pub(crate) fn call(
 }
 
 /// The response of the prompt with input requests; `None` for any other.
-pub(crate) fn prompt(request: &GetPromptRequestParams) -> Result<Option<Answer>, ErrorData> {
+pub(crate) fn prompt(request: &GetPromptRequestParams) -> Result<Option<ToolResponse>, ErrorData> {
     if request.name != "test_input_required_result_prompt" {
         return Ok(None);
     }
@@ -120,7 +120,7 @@ pub(crate) fn prompt(request: &GetPromptRequestParams) -> Result<Option<Answer>,
     Ok(Some(match context.as_str() {
         Some(context) => {
             let content = json!({ "type": "text", "text": format!("Use this: {context}") });
-            Answer::Result(json!({ "messages": [{ "role": "user", "content": content }] }))
+            ToolResponse::Result(json!({ "messages": [{ "role": "user", "content": content }] }))
         }
         None => {
             let input = form("What context should the prompt use?", "context", "string");
@@ -130,7 +130,7 @@ pub(crate) fn prompt(request: &GetPromptRequestParams) -> Result<Option<Answer>,
 }
 
 /// A response with input requests.
-pub(crate) fn asking(asks: impl IntoIterator<Item = Ask>, state: Option<&str>) -> Answer {
+pub(crate) fn asking(asks: impl IntoIterator<Item = Ask>, state: Option<&str>) -> ToolResponse {
     let requests: Map<_, _> = asks
         .into_iter()
         .map(|(key, method, params)| (key.into(), json!({ "method": method, "params": params })))
@@ -139,7 +139,7 @@ pub(crate) fn asking(asks: impl IntoIterator<Item = Ask>, state: Option<&str>) -
     if let Some(state) = state {
         answer["requestState"] = json!(state);
     }
-    Answer::Asks(answer)
+    ToolResponse::Asks(answer)
 }
 
 pub(crate) const ELICIT: &str = "elicitation/create";

@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use tokio::sync::Notify;
 
 use crate::rounds::{ELICIT, asking};
-use crate::{Answer, Context, form, text, typed, untyped};
+use crate::{Context, ToolResponse, form, text, typed, untyped};
 
 /// All tasks, by id.
 #[derive(Default)]
@@ -28,7 +28,7 @@ impl Tasks {
         &self,
         request: &CallToolRequestParams,
         context: &Context,
-    ) -> Result<Option<Answer>, ErrorData> {
+    ) -> Result<Option<ToolResponse>, ErrorData> {
         let arguments = untyped(&request.arguments)?;
         let can = untyped(&context.client_capabilities())?;
         let takes_tasks = can["extensions"][EXTENSION].is_object();
@@ -64,7 +64,9 @@ impl Tasks {
             return match work {
                 Work::Compute(seconds, label) => {
                     tokio::time::sleep(Duration::from_secs_f64(seconds)).await;
-                    Ok(Some(Answer::Result(text(format!("{label} is computed")))))
+                    Ok(Some(ToolResponse::Result(text(format!(
+                        "{label} is computed"
+                    )))))
                 }
                 _ => {
                     let needed = json!({ "extensions": { EXTENSION: {} } });
@@ -73,7 +75,7 @@ impl Tasks {
                 }
             };
         }
-        Ok(Some(Answer::Task(self.start(work))))
+        Ok(Some(ToolResponse::Task(self.start(work))))
     }
 
     fn start(&self, work: Work) -> Value {
@@ -201,7 +203,7 @@ impl Work {
                 result
             }
             Self::Break => {
-                tokio::time::sleep(SHORT).await;
+                tokio::time::sleep(SHORT_DELAY).await;
                 let error = json!({ "code": -32603, "message": "the job broke" });
                 return task.end("failed", Some(("error", error)));
             }
@@ -222,7 +224,7 @@ impl Work {
                 text(Value::Object(answers).to_string())
             }
             Self::Greet(name) => {
-                tokio::time::sleep(SHORT).await;
+                tokio::time::sleep(SHORT_DELAY).await;
                 text(format!("Hello, {name}!"))
             }
         };
@@ -242,4 +244,4 @@ const EXTENSION: &str = "io.modelcontextprotocol/tasks";
 const NOW: &str = "2026-08-10T08:00:00Z";
 
 /// Shorter than the default grace period.
-const SHORT: Duration = Duration::from_millis(200);
+const SHORT_DELAY: Duration = Duration::from_millis(200);

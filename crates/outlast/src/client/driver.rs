@@ -17,7 +17,7 @@ use super::client::Core;
 use super::conversation::{CallResponse, Conversation, RequestDraft};
 use super::error::Error;
 use super::execution::{
-    CallController, CancelError, Command, ExecutionStatus, Outage, OutcomeError,
+    CallCommand, CallController, CancelError, ExecutionStatus, Outage, OutcomeError,
 };
 use super::modern::{InputDispatcher, InputRounds, OnInvalid, TaskInputs};
 use super::open_requests::reply_to_open_requests;
@@ -295,12 +295,12 @@ impl<'a, O: CallController> Driver<'a, O> {
                 biased;
                 done = &mut work => return Ok(done),
                 command = self.controller.command() => match command {
-                    Command::Cancel(sender) => {
+                    CallCommand::Cancel(sender) => {
                         let _ = sender.send(Ok(()));
                         return Err(CallStart::Cancelled);
                     }
-                    Command::Detach => return Err(CallStart::Abandoned(OutcomeError::Detached)),
-                    Command::ReportStatus => self.show().await,
+                    CallCommand::Detach => return Err(CallStart::Abandoned(OutcomeError::Detached)),
+                    CallCommand::ReportStatus => self.show().await,
                 },
                 Some(event) = self.events.recv() => self.show_progress(event).await,
             }
@@ -332,17 +332,17 @@ impl<'a, O: CallController> Driver<'a, O> {
                 response = creation.response() => return Ok(response),
                 command = self.controller.command() => match command {
                     // A1-25: kept until the id is known.
-                    Command::Cancel(sender) if makes_task => {
+                    CallCommand::Cancel(sender) if makes_task => {
                         cancels.push(sender);
                         self.status.cancelling = true;
                         self.show().await;
                     }
-                    Command::Cancel(sender) => {
+                    CallCommand::Cancel(sender) => {
                         let _ = sender.send(Ok(()));
                         return Err(CallStart::Cancelled);
                     }
-                    Command::Detach => return Err(CallStart::Abandoned(OutcomeError::Detached)),
-                    Command::ReportStatus => self.show().await,
+                    CallCommand::Detach => return Err(CallStart::Abandoned(OutcomeError::Detached)),
+                    CallCommand::ReportStatus => self.show().await,
                 },
                 Some(event) = self.events.recv() => {
                     // V1-INIT-9: progress restarts the idle timeout, up to the limit of the call.

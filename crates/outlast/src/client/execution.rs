@@ -40,7 +40,7 @@ use super::reference::TaskReference;
 /// ```
 #[derive(Debug)]
 pub struct Execution {
-    commands: mpsc::Sender<Command>,
+    commands: mpsc::Sender<CallCommand>,
     status: watch::Receiver<ExecutionStatus>,
 }
 
@@ -177,7 +177,7 @@ impl CancelError {
 }
 
 /// A command to the driver of a call.
-pub(crate) enum Command {
+pub(crate) enum CallCommand {
     Cancel(oneshot::Sender<Result<(), CancelError>>),
     Detach,
     /// Report the status by [`CallController::changed`].
@@ -187,7 +187,7 @@ pub(crate) enum Command {
 /// Controls a running call: receives its status and issues commands.
 pub(crate) trait CallController: Send {
     /// Waits for the next command. The future is dropped and created again after every other event.
-    fn command(&mut self) -> impl Future<Output = Command> + Send;
+    fn command(&mut self) -> impl Future<Output = CallCommand> + Send;
 
     /// The status has changed. The call continues when this returns.
     fn changed(&mut self, status: &ExecutionStatus) -> impl Future<Output = ()> + Send;
@@ -195,14 +195,14 @@ pub(crate) trait CallController: Send {
 
 /// The controller of a call that runs in the background. Two channels connect it to its
 /// [`Execution`].
-struct Background {
-    commands: mpsc::Receiver<Command>,
+struct BackgroundController {
+    commands: mpsc::Receiver<CallCommand>,
     status: Arc<watch::Sender<ExecutionStatus>>,
 }
 
-impl CallController for Background {
-    async fn command(&mut self) -> Command {
-        self.commands.recv().await.unwrap_or(Command::Detach)
+impl CallController for BackgroundController {
+    async fn command(&mut self) -> CallCommand {
+        self.commands.recv().await.unwrap_or(CallCommand::Detach)
     }
 
     async fn changed(&mut self, status: &ExecutionStatus) {
@@ -232,7 +232,7 @@ impl Execution {
     fn spawn<W>(
         core: Arc<Core>,
         status: ExecutionStatus,
-        work: impl FnOnce(Background) -> W,
+        work: impl FnOnce(BackgroundController) -> W,
     ) -> Self
     where
         W: Future<Output = Result<Outcome, OutcomeError>> + Send + 'static,
@@ -241,7 +241,7 @@ impl Execution {
         let tool = status.tool.clone();
         let (sender, status) = watch::channel(status);
         let sender = Arc::new(sender);
-        let work = work(Background {
+        let work = work(BackgroundController {
             commands: wanted,
             status: sender.clone(),
         });
@@ -293,7 +293,12 @@ impl Execution {
     /// (A1-25).
     pub async fn cancel(&self) -> Result<(), CancelError> {
         let (sender, result) = oneshot::channel();
-        if self.commands.send(Command::Cancel(sender)).await.is_err() {
+        if self
+            .commands
+            .send(CallCommand::Cancel(sender))
+            .await
+            .is_err()
+        {
             return Err(CancelError::Finished);
         }
         result.await.unwrap_or(Err(CancelError::Finished))
@@ -307,7 +312,7 @@ impl Execution {
             .task
             .as_ref()
             .map(|task| task.id.clone());
-        let _ = self.commands.send(Command::Detach).await;
+        let _ = self.commands.send(CallCommand::Detach).await;
         task
     }
 }

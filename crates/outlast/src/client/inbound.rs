@@ -16,7 +16,7 @@ use super::handler::{CONNECTION_ENDED, ClientHandler, REQUEST_WITHDRAWN, ServerI
 use super::receiver::Receiver;
 use super::routes::Routes;
 use super::rpc::RpcChannel;
-use super::rpc_handler::{PeerRequest, Reply, ReplyFuture, RpcHandler};
+use super::rpc_handler::{HandlerReply, HandlerReplyFuture, PeerRequest, RpcHandler};
 use super::task_report::TaskReport;
 use super::validate_request::validate_request;
 
@@ -73,9 +73,13 @@ impl InboundHandler {
         self.acknowledged.subscribe()
     }
 
-    async fn handle_request(&self, channel: &Arc<RpcChannel>, request: PeerRequest) -> Reply {
+    async fn handle_request(
+        &self,
+        channel: &Arc<RpcChannel>,
+        request: PeerRequest,
+    ) -> HandlerReply {
         if request.method == method::PING {
-            return Reply::result(Raw::empty_object());
+            return HandlerReply::result(Raw::empty_object());
         }
         // V1-CAP-13: older protocol versions have no tasks.
         let tasks = channel.version() == Some(version::LEGACY);
@@ -83,7 +87,7 @@ impl InboundHandler {
         if let Some(receiver) = receiver {
             let params = request.params.as_ref().map(Raw::borrow);
             if let Some(response) = receiver.serve(channel, &request.method, params).await {
-                return Reply::new(response);
+                return HandlerReply::new(response);
             }
         }
         let kind = match validate_request(
@@ -93,7 +97,7 @@ impl InboundHandler {
             Era::Legacy,
         ) {
             Ok(kind) => kind,
-            Err(error) => return Reply::error(&error),
+            Err(error) => return HandlerReply::error(&error),
         };
         let params = request.params.as_ref().map(Raw::borrow);
         let task = params.and_then(meta::related_task);
@@ -108,7 +112,7 @@ impl InboundHandler {
             params: request.params,
         };
         if let Some(error) = self.handler.unavailable(&request) {
-            return Reply::error(&error);
+            return HandlerReply::error(&error);
         }
         // S1-26: without a receiver, `task` is ignored.
         if let Some(receiver) = receiver {
@@ -130,7 +134,7 @@ impl InboundHandler {
         waiting.answered();
         match task {
             Some(task) => self.reply_for(task, response),
-            None => Reply::new(response),
+            None => HandlerReply::new(response),
         }
     }
 }
@@ -166,9 +170,9 @@ impl Drop for WaitingRequest<'_> {
 impl InboundHandler {
     /// The reply to an input request of a task. If the server refuses it, the poller of the task
     /// reports that.
-    pub(crate) fn reply_for(&self, task: String, response: InputResponse) -> Reply {
+    pub(crate) fn reply_for(&self, task: String, response: InputResponse) -> HandlerReply {
         let routes = self.routes.clone();
-        Reply::new(with_related_task(response, &task)).then(move |delivered| {
+        HandlerReply::new(with_related_task(response, &task)).then(move |delivered| {
             if let Err(error) = delivered {
                 routes.input_response_refused(&task, error);
             }
@@ -220,7 +224,11 @@ impl RpcHandler for InboundHandler {
         }
     }
 
-    fn requested(self: Arc<Self>, channel: &Arc<RpcChannel>, request: PeerRequest) -> ReplyFuture {
+    fn requested(
+        self: Arc<Self>,
+        channel: &Arc<RpcChannel>,
+        request: PeerRequest,
+    ) -> HandlerReplyFuture {
         let channel = channel.clone();
         Box::pin(async move { self.handle_request(&channel, request).await })
     }

@@ -81,7 +81,7 @@ pub(crate) use connection::ConversationWatch;
 pub use connection::{ConnectionChanges, ConnectionState, ReconnectPolicy};
 pub use era::Era;
 pub use error::{Error, PeerError, Refusal};
-pub(crate) use execution::{CallController, Command};
+pub(crate) use execution::{CallCommand, CallController};
 pub use execution::{CancelError, Execution, ExecutionStatus, Outage, OutcomeError, StatusUpdates};
 pub use handler::{
     CONNECTION_ENDED, ClientHandler, NoHandler, REQUEST_WITHDRAWN, ServerInputRequest,

@@ -8,7 +8,7 @@ use super::client::Core;
 use super::reference::OpenInputRequest;
 use super::routes::Routes;
 use super::rpc::RpcChannel;
-use super::rpc_handler::Reply;
+use super::rpc_handler::HandlerReply;
 use crate::transport::link::TransportError;
 
 /// Sends the responses when they are ready. Without a connection it sends nothing, and the poller
@@ -37,7 +37,7 @@ pub(super) async fn reply_to_open_requests(
         };
         let work = async move {
             let Some(response) = response.await else {
-                return Reply::none();
+                return HandlerReply::none();
             };
             let mut reply = inbound.reply_for(task, response);
             let report = reply.then.take();

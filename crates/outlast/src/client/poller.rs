@@ -20,7 +20,7 @@ use super::audit;
 use super::client::Core;
 use super::driver::{CancelWaiters, Driver};
 use super::error::{Error, PeerError};
-use super::execution::{CallController, CancelError, Command, OutcomeError};
+use super::execution::{CallCommand, CallController, CancelError, OutcomeError};
 use super::modern::{InputRefusal, TaskInputs};
 use super::outcome::{has_no_result, is_empty_result};
 use super::poll_schedule::{PollDefaults, PollSchedule};
@@ -38,14 +38,14 @@ pub(super) struct TaskPoller {
     schedule: PollSchedule,
     inputs: TaskInputs,
     seed: Option<TaskReport>,
-    poll: Option<Work<TaskReport>>,
-    fetch: Option<Work<Raw>>,
+    poll: Option<RequestFuture<TaskReport>>,
+    fetch: Option<RequestFuture<Raw>>,
     /// Whether the result was requested before the task had ended.
     early: bool,
     /// When to send `tasks/result` again if the early one has no response.
     refetch_at: Option<Instant>,
-    cancel: Option<Work<Option<PeerTask>>>,
-    update: Option<Work<Vec<InputResponseEntry>>>,
+    cancel: Option<RequestFuture<Option<PeerTask>>>,
+    update: Option<RequestFuture<Vec<InputResponseEntry>>>,
     /// How often the result of an ended task could not be fetched.
     fetch_failures: u32,
     /// How often in a row input responses were refused.
@@ -55,7 +55,7 @@ pub(super) struct TaskPoller {
     warned: bool,
 }
 
-type Work<T> = Pin<Box<dyn Future<Output = Result<T, Error>> + Send>>;
+type RequestFuture<T> = Pin<Box<dyn Future<Output = Result<T, Error>> + Send>>;
 
 /// The end of a followed task.
 type PollEnd = Result<Outcome, OutcomeError>;
@@ -160,15 +160,15 @@ impl TaskPoller {
                     self.polled(polled)
                 }
                 command = driver.controller.command() => match command {
-                    Command::Cancel(sender) => {
+                    CallCommand::Cancel(sender) => {
                         self.cancels.push(sender);
                         self.begin_cancel();
                         driver.status.cancelling = true;
                         driver.show().await;
                         None
                     }
-                    Command::Detach => Some(Err(OutcomeError::Detached)),
-                    Command::ReportStatus => {
+                    CallCommand::Detach => Some(Err(OutcomeError::Detached)),
+                    CallCommand::ReportStatus => {
                         driver.show().await;
                         None
                     }
@@ -303,7 +303,7 @@ impl TaskPoller {
         }
     }
 
-    fn start_poll(&self) -> Work<TaskReport> {
+    fn start_poll(&self) -> RequestFuture<TaskReport> {
         let (core, id) = (self.core.clone(), self.task.id.clone());
         Box::pin(async move {
             let conversation = core.conversation().await?;
@@ -549,7 +549,7 @@ fn poll_defaults(report: &TaskReport) -> PollDefaults {
 }
 
 /// Waits for work in flight. Without work in flight it never completes.
-async fn in_flight<T>(work: &mut Option<Work<T>>) -> Result<T, Error> {
+async fn in_flight<T>(work: &mut Option<RequestFuture<T>>) -> Result<T, Error> {
     match work {
         Some(work) => work.await,
         None => std::future::pending().await,

@@ -18,7 +18,7 @@ use super::incoming_requests::{Admission, IncomingRequests};
 use super::observer::{MessageDirection, MessageObserver, ObservedMessage};
 use super::pending_response::{OnDrop, PendingRequests, PendingResponse, SendOptions};
 use super::request_ids::RequestIds;
-use super::rpc_handler::{PeerRequest, Reply, ReplyFuture, RpcHandler};
+use super::rpc_handler::{HandlerReply, HandlerReplyFuture, PeerRequest, RpcHandler};
 use crate::transport::http_client::DirectRequests;
 use crate::transport::link::{
     Incoming, Link, MessageKind, Outgoing, OutgoingMessage, TransportError, limits_without_size,
@@ -342,10 +342,10 @@ impl RpcChannel {
 
     /// Sends the reply of `work` to the request `id` of the server, unless that request is already
     /// being handled.
-    pub(crate) fn start_reply(self: &Arc<Self>, id: Id, work: ReplyFuture) {
+    pub(crate) fn start_reply(self: &Arc<Self>, id: Id, work: HandlerReplyFuture) {
         let (channel, of) = (self.clone(), id.clone());
         let work = async move {
-            let Reply { response, then } = work.await;
+            let HandlerReply { response, then } = work.await;
             let Some(response) = response else { return };
             let delivered = channel.deliver_reply(&of, &response).await;
             if let Some(then) = then {

@@ -17,17 +17,21 @@ pub(crate) trait RpcHandler: Send + Sync + 'static {
 
     /// A request arrived. The future is dropped if the server cancels the request or the connection
     /// ends.
-    fn requested(self: Arc<Self>, channel: &Arc<RpcChannel>, request: PeerRequest) -> ReplyFuture;
+    fn requested(
+        self: Arc<Self>,
+        channel: &Arc<RpcChannel>,
+        request: PeerRequest,
+    ) -> HandlerReplyFuture;
 
     /// The channel is closed.
     fn closed(&self, channel: &Arc<RpcChannel>);
 }
 
 /// The future of a reply.
-pub(crate) type ReplyFuture = Pin<Box<dyn Future<Output = Reply> + Send>>;
+pub(crate) type HandlerReplyFuture = Pin<Box<dyn Future<Output = HandlerReply> + Send>>;
 
 /// The reply to a server's request, and a callback for its delivery.
-pub(crate) struct Reply {
+pub(crate) struct HandlerReply {
     /// `None` if the server no longer waits for a response.
     pub(crate) response: Option<InputResponse>,
     pub(super) then: Option<OnDelivered>,
@@ -36,7 +40,7 @@ pub(crate) struct Reply {
 /// Runs when the server has accepted the reply, or has finally refused it.
 pub(super) type OnDelivered = Box<dyn FnOnce(Result<(), Error>) + Send>;
 
-impl Reply {
+impl HandlerReply {
     pub(crate) fn new(response: InputResponse) -> Self {
         Self {
             response: Some(response),

@@ -10,7 +10,7 @@ use outlast_engine::{InputKey, InputResponse, TaskId, random};
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
-use super::connection::Connection;
+use super::connection::UpstreamConnection;
 use super::reattach::CallRecord;
 use crate::client::Era;
 use crate::transport::http_client::SavedSession;
@@ -76,7 +76,7 @@ impl ResumedCall {
 
 /// Registers a call on its connection until it is dropped.
 pub(super) struct ActiveCall {
-    connection: Arc<Connection>,
+    connection: Arc<UpstreamConnection>,
     name: Arc<str>,
     /// Sends the context of the call, if the call was registered without one.
     binding: Option<watch::Sender<Option<CallContext>>>,
@@ -223,7 +223,7 @@ impl CallSlot {
 
 impl ActiveCall {
     /// Registers a call on `connection`.
-    pub(super) fn begin(connection: Arc<Connection>, cx: &CallContext) -> Self {
+    pub(super) fn begin(connection: Arc<UpstreamConnection>, cx: &CallContext) -> Self {
         let name = name_of(cx);
         let calls = &connection.shared.calls;
         calls.insert(name.clone(), CallSlot::Bound(cx.clone()));
@@ -236,7 +236,7 @@ impl ActiveCall {
 
     /// Registers a call whose task does not exist yet. Its input requests wait until
     /// [`Self::bind`] is called.
-    pub(super) fn reserve(connection: Arc<Connection>) -> Self {
+    pub(super) fn reserve(connection: Arc<UpstreamConnection>) -> Self {
         let name: Arc<str> = random::token::<16>().into();
         let (sender, bound) = watch::channel(None);
         let calls = &connection.shared.calls;

@@ -13,10 +13,10 @@ use super::{Settings, Upstream};
 
 /// The open calls.
 #[derive(Clone, Default)]
-pub(super) struct OpenCalls(Arc<Mutex<Counts>>);
+pub(super) struct OpenCalls(Arc<Mutex<OpenCallCounts>>);
 
 #[derive(Default)]
-struct Counts {
+struct OpenCallCounts {
     all: usize,
     owners: HashMap<Owner, usize>,
 }
@@ -45,7 +45,7 @@ impl Upstream {
         }
     }
 
-    fn check(&self, counts: &Counts, owner: &Owner) -> Result<(), ErrorObject> {
+    fn check(&self, counts: &OpenCallCounts, owner: &Owner) -> Result<(), ErrorObject> {
         let own = counts.owners.get(owner).copied().unwrap_or_default();
         let limits = [
             (counts.all, self.settings.max_open_calls, "openCalls"),
@@ -68,13 +68,13 @@ impl Upstream {
 }
 
 impl OpenCalls {
-    fn add(&self, counts: &mut Counts, owner: &Owner) -> CallPermit {
+    fn add(&self, counts: &mut OpenCallCounts, owner: &Owner) -> CallPermit {
         counts.all += 1;
         *counts.owners.entry(owner.clone()).or_default() += 1;
         CallPermit(Some((self.clone(), owner.clone())))
     }
 
-    fn counts(&self) -> MutexGuard<'_, Counts> {
+    fn counts(&self) -> MutexGuard<'_, OpenCallCounts> {
         self.0.lock()
     }
 }

@@ -10,7 +10,7 @@ use outlast_wire::v1::TaskSupport;
 use outlast_wire::{Raw, RawRef, codes, object, tool, v2, version};
 use serde_json::json;
 
-use super::connection::Connection;
+use super::connection::UpstreamConnection;
 use super::known_clients::{self, ClientBehaviour};
 use super::list::{self, HeaderAnnotations};
 use super::runner::CLIENT_HOP_PARAMS;
@@ -188,7 +188,7 @@ impl Backend for Upstream {
 
 /// Subscriptions of a client without a session. They keep the connection open.
 struct ResourceSubscriptions {
-    connection: Arc<Connection>,
+    connection: Arc<UpstreamConnection>,
     name: SessionId,
     resources: Vec<String>,
 }
@@ -212,7 +212,7 @@ impl Drop for ResourceSubscriptions {
 impl Upstream {
     /// The description that the gateway sends: the upstream's name, version, title, icons and
     /// instructions unchanged (BR-NEG-10). Only the capabilities for tasks are the gateway's.
-    fn about(&self, connection: &Connection) -> Result<BackendDescription, NotAnObject> {
+    fn about(&self, connection: &UpstreamConnection) -> Result<BackendDescription, NotAnObject> {
         let server = connection.server();
         // BR-GEN-1: the capabilities for tasks are the gateway's.
         let capabilities = object::remove(server.capabilities.borrow(), &["tasks"])?;

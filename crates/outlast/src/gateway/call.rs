@@ -7,7 +7,7 @@ use outlast_engine::{Origin, Outcome, RetryClass};
 use outlast_wire::{meta, object, tool, v1, v2, version};
 
 use super::active_calls::ActiveCall;
-use super::connection::Connection;
+use super::connection::UpstreamConnection;
 use super::pool::RECONNECT_BACKOFF;
 use super::reattach::InputRound;
 use super::runner::CLIENT_HOP_PARAMS;
@@ -91,7 +91,7 @@ impl Upstream {
     /// caller, else that of the settings.
     pub(super) fn build_call(
         &self,
-        connection: &Connection,
+        connection: &UpstreamConnection,
         active_call: &ActiveCall,
         call: &Origin,
         ttl: Option<u64>,

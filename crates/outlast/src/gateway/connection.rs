@@ -31,7 +31,7 @@ use crate::transport::link::TransportError;
 static NOT_CONNECTED: LogLimit = LogLimit::new();
 
 /// One connection. Dropping the last handle closes it.
-pub(super) struct Connection {
+pub(super) struct UpstreamConnection {
     pub(super) upstream: client::Client,
     /// What the server declared in the last handshake.
     server: Mutex<Arc<ServerDescription>>,
@@ -98,7 +98,7 @@ pub(super) fn cause(fault: &client::Error) -> String {
     }
 }
 
-impl Connection {
+impl UpstreamConnection {
     /// Connects to an upstream for `client`, or resumes what a previous run of this process left. A
     /// failure is logged.
     pub(super) async fn open(
@@ -349,7 +349,10 @@ impl Shared {
 
 /// Restores the preferences of the sessions after each restart of the server, while the connection
 /// exists.
-async fn restore_after_restarts(connection: Weak<Connection>, conversations: ConversationWatch) {
+async fn restore_after_restarts(
+    connection: Weak<UpstreamConnection>,
+    conversations: ConversationWatch,
+) {
     let Ok(first) = conversations.conversation().await else {
         return;
     };

@@ -10,20 +10,20 @@ use tokio::sync::{oneshot, watch};
 use tokio::time::Instant;
 
 use super::active_calls::ActiveCall;
-use super::connection::Connection;
+use super::connection::UpstreamConnection;
 use super::{Upstream, errors, reattach, result};
-use crate::client::{CallController, CancelError, Command, ExecutionStatus, OutcomeError};
+use crate::client::{CallCommand, CallController, CancelError, ExecutionStatus, OutcomeError};
 use crate::server::ClientHandle;
 use crate::sleep::sleep_until;
 
 /// Controls a call at the upstream.
 pub(super) struct UpstreamController {
-    connection: Arc<Connection>,
+    connection: Arc<UpstreamConnection>,
     upstream: Arc<str>,
     binding: CallBinding,
     timeout: Option<Duration>,
     stop: StopState,
-    report: Report,
+    report: CallReport,
 }
 
 /// Our call.
@@ -51,7 +51,7 @@ enum StopState {
 }
 
 /// What was reported for our call.
-struct Report {
+struct CallReport {
     /// Whether progress is reported as status text (BR-PG-2).
     progress_as_text: bool,
     progress: Option<f64>,
@@ -67,7 +67,7 @@ impl Upstream {
     /// The controller for the call of `cx`.
     pub(super) fn controller(
         &self,
-        connection: &Arc<Connection>,
+        connection: &Arc<UpstreamConnection>,
         call: &Origin,
         cx: &CallContext,
         client: &ClientHandle,
@@ -79,7 +79,7 @@ impl Upstream {
     /// The controller of a call that has no task yet, and the status of that call.
     pub(super) fn pending_controller(
         &self,
-        connection: &Arc<Connection>,
+        connection: &Arc<UpstreamConnection>,
         active_call: &ActiveCall,
         call: &Origin,
         client: &ClientHandle,
@@ -96,7 +96,7 @@ impl Upstream {
 
     fn build_controller(
         &self,
-        connection: &Arc<Connection>,
+        connection: &Arc<UpstreamConnection>,
         call: &Origin,
         client: &ClientHandle,
         binding: impl FnOnce(Option<Duration>) -> CallBinding,
@@ -109,7 +109,7 @@ impl Upstream {
             binding: binding(timeout),
             timeout,
             stop: StopState::NotStopped,
-            report: Report {
+            report: CallReport {
                 progress_as_text: !client.receives_progress(call.progress_token.is_some()),
                 progress: None,
                 message: None,
@@ -122,7 +122,7 @@ impl Upstream {
 }
 
 impl CallController for UpstreamController {
-    async fn command(&mut self) -> Command {
+    async fn command(&mut self) -> CallCommand {
         match &mut self.stop {
             StopState::NotStopped => {}
             StopState::Cancelling(answer) => {
@@ -132,12 +132,12 @@ impl CallController for UpstreamController {
                 }
                 self.stop = StopState::Cancelled;
                 if let CallBinding::Pending(..) = self.binding {
-                    return Command::Detach;
+                    return CallCommand::Detach;
                 }
             }
             StopState::TimedOut(answer) => {
                 self.stop = StopState::GivenUp(matches!(answer.await, Ok(Ok(()))));
-                return Command::Detach;
+                return CallCommand::Detach;
             }
             StopState::GivenUp(_) | StopState::Cancelled => {}
         }
@@ -149,7 +149,7 @@ impl CallController for UpstreamController {
                 let status = binding.wait_for(Option::is_some).await.ok();
                 if let Some(cx) = status.and_then(|status| status.clone()) {
                     self.binding = CallBinding::Bound(cx, after(self.timeout));
-                    return Command::ReportStatus;
+                    return CallCommand::ReportStatus;
                 }
                 // No runner will take the call.
                 (false, false)
@@ -162,7 +162,7 @@ impl CallController for UpstreamController {
         };
         if is_interrupted {
             // The next start resumes the task.
-            return Command::Detach;
+            return CallCommand::Detach;
         }
         let (sender, answer) = oneshot::channel();
         self.stop = if is_timeout {
@@ -170,7 +170,7 @@ impl CallController for UpstreamController {
         } else {
             StopState::Cancelling(answer)
         };
-        Command::Cancel(sender)
+        CallCommand::Cancel(sender)
     }
 
     async fn changed(&mut self, view: &ExecutionStatus) {
@@ -223,7 +223,7 @@ impl UpstreamController {
     }
 }
 
-impl Report {
+impl CallReport {
     /// Records the last status message of the upstream's task: it describes the end, not the work.
     fn record_end(&mut self, view: &ExecutionStatus) {
         let ended = view.task.as_ref().filter(|task| task.status.is_terminal());
@@ -233,7 +233,12 @@ impl Report {
     }
 
     /// Reports what has changed.
-    async fn send(&mut self, connection: &Connection, view: &ExecutionStatus, cx: &CallContext) {
+    async fn send(
+        &mut self,
+        connection: &UpstreamConnection,
+        view: &ExecutionStatus,
+        cx: &CallContext,
+    ) {
         if let Some(progress) = view
             .progress
             .as_ref()

@@ -3,13 +3,13 @@
 use outlast_engine::{ErrorCode, Outcome};
 use outlast_wire::{Raw, codes, object, version};
 
-use super::connection::Connection;
+use super::connection::UpstreamConnection;
 use crate::server::ClientHandle;
 
 /// The outcome with an error code of the caller's era.
 pub(super) fn translate(
     outcome: Outcome,
-    connection: &Connection,
+    connection: &UpstreamConnection,
     client: &ClientHandle,
 ) -> Outcome {
     let eras = (
@@ -37,7 +37,9 @@ fn translated(error: Raw, code: i64, eras: (bool, bool)) -> (Raw, i64) {
             (translation.unwrap_or(error), codes::INVALID_PARAMS)
         }
         // These codes are reserved in the modern era. −32042 is translated by url elicitation.
-        (false, true) if RESERVED.contains(&code) && code != codes::URL_ELICITATION_REQUIRED => {
+        (false, true)
+            if RESERVED_CODES.contains(&code) && code != codes::URL_ELICITATION_REQUIRED =>
+        {
             let message = object::find(error.borrow(), &["message"]);
             let message = message.and_then(|message| message.text());
             let message = message.unwrap_or_default().into_owned();
@@ -49,7 +51,7 @@ fn translated(error: Raw, code: i64, eras: (bool, bool)) -> (Raw, i64) {
 }
 
 /// The codes that the modern era reserves.
-const RESERVED: std::ops::RangeInclusive<i64> = -32099..=-32020;
+const RESERVED_CODES: std::ops::RangeInclusive<i64> = -32099..=-32020;
 
 #[cfg(test)]
 mod tests {

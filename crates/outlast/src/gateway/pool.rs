@@ -17,7 +17,7 @@ use tokio::sync::OwnedMutexGuard;
 use tokio::time::Instant;
 
 use super::active_calls::ResumedCall;
-use super::connection::{ConnectSpec, Connection, Resumption};
+use super::connection::{ConnectSpec, Resumption, UpstreamConnection};
 use super::{Isolate, Settings, Upstream};
 use crate::client::Era;
 use crate::log_limit::LogLimit;
@@ -34,7 +34,7 @@ struct Slots {
     /// Connections that the calls of an owner share.
     shared: HashMap<ConnectionKey, SharedSlot>,
     /// Connections of single calls, by number.
-    dedicated: HashMap<u64, (Owner, Weak<Connection>)>,
+    dedicated: HashMap<u64, (Owner, Weak<UpstreamConnection>)>,
     last_number: u64,
 }
 
@@ -60,7 +60,7 @@ struct SharedSlot {
 
 #[derive(Default)]
 struct SlotState {
-    connection: Option<Arc<Connection>>,
+    connection: Option<Arc<UpstreamConnection>>,
     /// The last error, and until when it is returned without another attempt.
     failed: Option<(ErrorObject, Instant)>,
     backoff: Option<Backoff>,
@@ -97,7 +97,7 @@ impl Pool {
     }
 
     /// All connections. Shared ones are removed from the pool.
-    pub(super) fn take_all(&self) -> Vec<Arc<Connection>> {
+    pub(super) fn take_all(&self) -> Vec<Arc<UpstreamConnection>> {
         let mut slots = self.lock();
         let taken = std::mem::take(&mut slots.shared);
         let shared = taken.values().filter_map(SharedSlot::connection);
@@ -188,7 +188,7 @@ impl Slots {
 
 impl SharedSlot {
     /// The connection, unless it is being opened.
-    fn connection(&self) -> Option<Arc<Connection>> {
+    fn connection(&self) -> Option<Arc<UpstreamConnection>> {
         let state = self.state.try_lock().ok()?;
         state.connection.clone()
     }
@@ -207,7 +207,7 @@ impl SharedSlot {
 
 impl DedicatedSlot {
     /// Sets the connection that it counts.
-    pub(super) fn set_connection(&self, connection: &Arc<Connection>) {
+    pub(super) fn set_connection(&self, connection: &Arc<UpstreamConnection>) {
         let Some(pool) = self.pool.upgrade() else {
             return;
         };
@@ -230,7 +230,7 @@ impl Upstream {
     pub(super) async fn connection(
         &self,
         client: &Arc<ClientHandle>,
-    ) -> Result<Arc<Connection>, ErrorObject> {
+    ) -> Result<Arc<UpstreamConnection>, ErrorObject> {
         let key = self.key(client);
         let slot = self.pool.slot(&key, &self.settings);
         let slot = slot.map_err(|limit| self.limit_reached(limit))?;
@@ -244,7 +244,7 @@ impl Upstream {
         &self,
         client: &Arc<ClientHandle>,
         call: &ResumedCall,
-    ) -> Result<Arc<Connection>, ErrorObject> {
+    ) -> Result<Arc<UpstreamConnection>, ErrorObject> {
         let session = call.session.as_ref();
         let key = ConnectionKey {
             session: session.map(|session| session.id().into()),
@@ -269,7 +269,7 @@ impl Upstream {
         slot: SharedSlot,
         session: Option<SavedSession>,
         client: &Arc<ClientHandle>,
-    ) -> Result<Arc<Connection>, ErrorObject> {
+    ) -> Result<Arc<UpstreamConnection>, ErrorObject> {
         let mut state = slot.state.lock_owned().await;
         if let Some(found) = state.connection.as_ref().filter(|found| !found.is_closed()) {
             found.mark_used_by(client);
@@ -306,9 +306,9 @@ impl Upstream {
     /// The connection for one call of `client`: the prepared one, unless it is closed.
     pub(super) async fn call_connection(
         &self,
-        prepared: Option<Arc<Connection>>,
+        prepared: Option<Arc<UpstreamConnection>>,
         client: &Arc<ClientHandle>,
-    ) -> Result<Arc<Connection>, ErrorObject> {
+    ) -> Result<Arc<UpstreamConnection>, ErrorObject> {
         match prepared.filter(|prepared| !prepared.is_closed()) {
             Some(connection) => Ok(connection),
             None => self.connection_for_call(client).await,
@@ -319,7 +319,7 @@ impl Upstream {
     async fn connection_for_call(
         &self,
         client: &Arc<ClientHandle>,
-    ) -> Result<Arc<Connection>, ErrorObject> {
+    ) -> Result<Arc<UpstreamConnection>, ErrorObject> {
         if self.settings.isolate == Isolate::Owner {
             return self.connection(client).await;
         }
@@ -328,7 +328,7 @@ impl Upstream {
         self.probes.wait_until_done().await;
         // Boxed because the future is large and rarely used.
         let spec = self.connect_spec(self.settings.era_for(client), client.owner());
-        Box::pin(Connection::open(
+        Box::pin(UpstreamConnection::open(
             &spec,
             client,
             Resumption::default(),
@@ -338,7 +338,7 @@ impl Upstream {
     }
 
     /// The connection for `client`, if one is open.
-    pub(super) fn open_connection(&self, client: &ClientHandle) -> Option<Arc<Connection>> {
+    pub(super) fn open_connection(&self, client: &ClientHandle) -> Option<Arc<UpstreamConnection>> {
         let key = self.key(client);
         let slot = self.pool.lock().shared.get(&key).cloned()?;
         slot.connection()
@@ -383,13 +383,16 @@ struct PendingConnection {
 }
 
 impl PendingConnection {
-    async fn connection(self, client: Arc<ClientHandle>) -> Result<Arc<Connection>, ErrorObject> {
+    async fn connection(
+        self,
+        client: Arc<ClientHandle>,
+    ) -> Result<Arc<UpstreamConnection>, ErrorObject> {
         let mut state = self.state;
         let resumed = Resumption {
             calls: self.resuming.lock().clone(),
             session: self.session,
         };
-        match Connection::open(&self.spec, &client, resumed, None).await {
+        match UpstreamConnection::open(&self.spec, &client, resumed, None).await {
             Ok(connection) => {
                 self.probe_failed.store(false, Ordering::Relaxed);
                 *state = SlotState {
@@ -419,7 +422,7 @@ impl PendingConnection {
 /// Closes a connection that was not needed for `idle`. Dropping the last handle closes it.
 async fn close_when_idle(
     upstream: Arc<str>,
-    connection: Weak<Connection>,
+    connection: Weak<UpstreamConnection>,
     pool: Weak<Mutex<Slots>>,
     key: ConnectionKey,
     idle: Duration,

@@ -11,7 +11,7 @@ use outlast_engine::{InputKinds, Owner};
 use tokio::sync::watch;
 
 use super::Upstream;
-use super::connection::{Connection, Resumption, UnreachableError};
+use super::connection::{Resumption, UnreachableError, UpstreamConnection};
 use crate::server::ClientHandle;
 
 /// Whether a probe is running.
@@ -31,7 +31,7 @@ impl Upstream {
         let _guard = self.probes.begin();
         let absent = Arc::new(ClientHandle::absent(Owner::Local, InputKinds::NONE));
         let spec = self.connect_spec(self.settings.era, absent.owner());
-        match Connection::connect(&spec, &absent, Resumption::default(), None).await {
+        match UpstreamConnection::connect(&spec, &absent, Resumption::default(), None).await {
             Ok(connection) => {
                 connection.upstream.close().await;
                 Ok(())

@@ -22,7 +22,7 @@ use tokio::sync::watch;
 
 use super::active_calls::{RecoveredRequest, ResumedCall};
 use super::call::MAX_ATTEMPTS;
-use super::connection::Connection;
+use super::connection::UpstreamConnection;
 use super::input_requests::without_task_meta;
 use super::pool::RECONNECT_BACKOFF;
 use super::upstream_call::UpstreamCall;
@@ -56,7 +56,12 @@ pub(super) struct CallRecord(tokio::sync::Mutex<SavedCall>);
 
 impl CallRecord {
     /// Records the task that the upstream created.
-    async fn set_task(&self, connection: &Connection, reference: &TaskReference, cx: &CallContext) {
+    async fn set_task(
+        &self,
+        connection: &UpstreamConnection,
+        reference: &TaskReference,
+        cx: &CallContext,
+    ) {
         let mut saved = self.0.lock().await;
         saved.reference = Some(reference.clone());
         saved.session = connection.save_session();
@@ -190,7 +195,7 @@ impl SavedCall {
 
 /// The state that resumes a task of the upstream, if that is possible.
 pub(super) fn resume_state(
-    connection: &Connection,
+    connection: &UpstreamConnection,
     reference: &TaskReference,
 ) -> Option<ResumeState> {
     let saved = SavedCall {
@@ -204,7 +209,11 @@ pub(super) fn resume_state(
 }
 
 /// Stores the state that resumes a task of the upstream, if that is possible.
-pub(super) async fn attach(connection: &Connection, reference: &TaskReference, cx: &CallContext) {
+pub(super) async fn attach(
+    connection: &UpstreamConnection,
+    reference: &TaskReference,
+    cx: &CallContext,
+) {
     if !connection.can_resume_tasks() {
         return;
     }
@@ -250,7 +259,11 @@ async fn response_to(
 }
 
 /// Withdraws the input requests of a previous run once the upstream reports that it needs no input.
-pub(super) async fn withdraw_unclaimed(connection: &Connection, task: &PeerTask, cx: &CallContext) {
+pub(super) async fn withdraw_unclaimed(
+    connection: &UpstreamConnection,
+    task: &PeerTask,
+    cx: &CallContext,
+) {
     // A stored task has no times. In that case the upstream has not reported yet.
     let is_seen = task.created.is_some() || task.updated.is_some();
     if !is_seen || task.status == Status::InputRequired {
@@ -351,7 +364,7 @@ impl Upstream {
         resumed: &ResumedCall,
         until: Timestamp,
         client: &Arc<ClientHandle>,
-    ) -> Result<Arc<Connection>, ErrorObject> {
+    ) -> Result<Arc<UpstreamConnection>, ErrorObject> {
         let mut backoff = RECONNECT_BACKOFF;
         loop {
             let error = match self.resumed_connection(client, resumed).await {

@@ -9,7 +9,7 @@ use outlast_engine::task::ResumeState;
 use outlast_engine::{Attempt, Origin, Outcome};
 use outlast_wire::{Raw, codes, log, meta, method, object, tool};
 
-use super::connection::Connection;
+use super::connection::UpstreamConnection;
 use super::upstream_call::{self, UpstreamCall};
 use super::{ConcurrencyPermits, Upstream, errors, list, result};
 use crate::client::{OmittedParams, ParamChanges};
@@ -174,7 +174,7 @@ impl Upstream {
     /// last unsubscription. In the modern era the log level is sent with every request (BR-LG-1).
     async fn session_request(
         &self,
-        connection: &Connection,
+        connection: &UpstreamConnection,
         client: &ClientHandle,
         call: &Origin,
     ) -> Option<Outcome> {

@@ -16,7 +16,7 @@ use tokio::time::{Instant, timeout_at};
 
 use super::active_calls::ActiveCall;
 use super::admission::CallPermit;
-use super::connection::Connection;
+use super::connection::UpstreamConnection;
 use super::controller::UpstreamController;
 use super::reattach::InputRound;
 use super::{ConcurrencyPermits, Upstream, reattach, url_elicitation};
@@ -27,7 +27,7 @@ use crate::server::{ClientHandle, PrestartInfo, RequestParts};
 pub(super) struct UpstreamCall {
     pub(super) client: Arc<ClientHandle>,
     /// The connection, unless the call opens its own.
-    pub(super) connection: Option<Arc<Connection>>,
+    pub(super) connection: Option<Arc<UpstreamConnection>>,
     /// Counts the call as open until this is dropped.
     pub(super) _permit: CallPermit,
     /// The call itself, if it runs already.
@@ -172,13 +172,13 @@ impl Upstream {
         call: &Origin,
         ttl: u64,
         client: &Arc<ClientHandle>,
-        connection: Option<Arc<Connection>>,
+        connection: Option<Arc<UpstreamConnection>>,
     ) -> Option<
         Result<
             (
                 StartedCall,
                 watch::Receiver<Option<ExecutionStatus>>,
-                Arc<Connection>,
+                Arc<UpstreamConnection>,
             ),
             Outcome,
         >,

@@ -40,7 +40,7 @@ pub struct Tool {
     pub(super) task_policy: Option<TaskPolicy>,
     pub(super) needs: InputKinds,
     pub(super) headers: Arc<[HeaderParam]>,
-    pub(super) run: Arc<dyn Fn(Arguments, ToolContext) -> Work + Send + Sync>,
+    pub(super) run: Arc<dyn Fn(Arguments, ToolContext) -> ToolFuture + Send + Sync>,
 }
 
 /// The effects of a tool (`annotations` in the protocol). For hints that are not set, a client
@@ -73,7 +73,7 @@ outlast_engine::option_setters! { Hints:
     some with_open_world(open_world: bool);
 }
 
-pub(super) type Work = Pin<Box<dyn Future<Output = ToolResult> + Send>>;
+pub(super) type ToolFuture = Pin<Box<dyn Future<Output = ToolResult> + Send>>;
 
 impl Tool {
     /// A tool that runs `run`. By default it accepts any arguments and never runs as a task.

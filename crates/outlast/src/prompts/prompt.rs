@@ -12,7 +12,7 @@ use crate::local_tools::{Arguments, ToolContext, ToolFailure};
 pub struct Prompt {
     pub(super) name: Arc<str>,
     pub(super) description: Arc<str>,
-    pub(super) arguments: Vec<Argument>,
+    pub(super) arguments: Vec<PromptArgument>,
     pub(super) completers: Completers,
     pub(super) write: MessagesFn,
 }
@@ -37,7 +37,7 @@ pub enum Requirement {
     Optional,
 }
 
-pub(super) struct Argument {
+pub(super) struct PromptArgument {
     pub(super) name: Arc<str>,
     description: Arc<str>,
     pub(super) requirement: Requirement,
@@ -91,7 +91,7 @@ impl Prompt {
 
     /// Adds an argument.
     pub fn argument(mut self, name: &str, description: &str, requirement: Requirement) -> Self {
-        self.arguments.push(Argument {
+        self.arguments.push(PromptArgument {
             name: name.into(),
             description: description.into(),
             requirement,
@@ -113,14 +113,14 @@ impl Prompt {
     pub(super) fn listed(&self) -> Value {
         let mut listed = json!({ "name": &*self.name, "description": &*self.description });
         if !self.arguments.is_empty() {
-            let arguments = self.arguments.iter().map(Argument::listed);
+            let arguments = self.arguments.iter().map(PromptArgument::listed);
             listed["arguments"] = arguments.collect();
         }
         listed
     }
 }
 
-impl Argument {
+impl PromptArgument {
     fn listed(&self) -> Value {
         json!({
             "name": &*self.name,

@@ -212,11 +212,11 @@ fn needed_for_request(method: &str, params: Option<RawRef<'_>>) -> Scopes {
 fn needed_for_call(params: Option<RawRef<'_>>) -> Scopes {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
-    struct Call {
+    struct CallParams {
         name: Option<String>,
         input_responses: Option<Raw>,
     }
-    let call = params.and_then(|params| serde_json::from_str::<Call>(params.as_str()).ok());
+    let call = params.and_then(|params| serde_json::from_str::<CallParams>(params.as_str()).ok());
     let Some(call) = call else {
         // Another parser may read it differently, such as a repeated member.
         return Scopes::CLIENT;

@@ -12,7 +12,7 @@ pub struct WebhookSecret(Vec<u8>);
 /// The text is not a secret.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "it must be `whsec_` and {MIN_BYTES} to {MAX_BYTES} bytes in base64, such as the output of `echo whsec_$(openssl rand -base64 32)`"
+    "it must be `whsec_` and {MIN_KEY_BYTES} to {MAX_KEY_BYTES} bytes in base64, such as the output of `echo whsec_$(openssl rand -base64 32)`"
 )]
 pub struct InvalidSecret;
 
@@ -21,7 +21,7 @@ impl WebhookSecret {
     pub fn parse(text: &str) -> Result<Self, InvalidSecret> {
         let encoded = text.strip_prefix(PREFIX).ok_or(InvalidSecret)?;
         let key = STANDARD.decode(encoded).map_err(|_| InvalidSecret)?;
-        if (MIN_BYTES..=MAX_BYTES).contains(&key.len()) {
+        if (MIN_KEY_BYTES..=MAX_KEY_BYTES).contains(&key.len()) {
             Ok(Self(key))
         } else {
             Err(InvalidSecret)
@@ -46,8 +46,8 @@ impl std::fmt::Debug for WebhookSecret {
 const PREFIX: &str = "whsec_";
 
 // The sizes that Standard Webhooks recommends.
-const MIN_BYTES: usize = 24;
-const MAX_BYTES: usize = 64;
+const MIN_KEY_BYTES: usize = 24;
+const MAX_KEY_BYTES: usize = 64;
 
 #[cfg(test)]
 mod tests {

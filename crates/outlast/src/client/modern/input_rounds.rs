@@ -30,7 +30,7 @@ impl InputRounds {
         let stuck = self
             .unchanged
             .as_ref()
-            .is_some_and(|(_, times)| *times > MAX_UNCHANGED);
+            .is_some_and(|(_, times)| *times > MAX_UNCHANGED_ROUNDS);
         let many = round.input_requests.len();
         if many > MAX_OPEN_INPUTS {
             return Err(Error::Malformed(
@@ -103,7 +103,7 @@ async fn responses(
 const MAX_ROUNDS: u32 = 64;
 
 /// How often a server may return a round with nothing new.
-const MAX_UNCHANGED: u32 = 3;
+const MAX_UNCHANGED_ROUNDS: u32 = 3;
 
 /// The delay after a round with nothing new. It grows with each round.
 const UNCHANGED_DELAY: Duration = Duration::from_millis(50);
@@ -134,7 +134,7 @@ mod tests {
         let all = (0..1_000).map(|_| rounds.record_round(&round(None, Some("s"))));
         assert_eq!(
             all.take_while(Result::is_ok).count(),
-            MAX_UNCHANGED as usize
+            MAX_UNCHANGED_ROUNDS as usize
         );
         let mut rounds = InputRounds::default();
         for n in 0..10 {

@@ -26,7 +26,7 @@ use outlast_wire::{Raw, object, v1};
 use super::handler::{CONNECTION_ENDED, ClientHandler, ServerInputRequest};
 use super::hosted_tasks::HostedTasks;
 use super::rpc::RpcChannel;
-use super::rpc_handler::Reply;
+use super::rpc_handler::HandlerReply;
 use crate::engine_errors::to_wire;
 
 pub(super) use abort::AbortReasons;
@@ -89,7 +89,7 @@ impl Receiver {
         self: &Arc<Self>,
         channel: &Arc<RpcChannel>,
         request: ServerInputRequest,
-    ) -> Result<Reply, ServerInputRequest> {
+    ) -> Result<HandlerReply, ServerInputRequest> {
         // V1-CREATE-9.
         if request.kind == InputKind::Roots {
             return Err(request);
@@ -97,7 +97,7 @@ impl Receiver {
         let task_request = match TaskRequest::read(request.params.as_ref().map(Raw::borrow)) {
             Ok(Some(task_request)) => task_request,
             Ok(None) => return Err(request),
-            Err(error) => return Ok(Reply::error(&error)),
+            Err(error) => return Ok(HandlerReply::error(&error)),
         };
         let params = request.params.as_ref();
         let params = params.and_then(|params| object::remove(params.borrow(), &["task"]).ok());
@@ -112,14 +112,14 @@ impl Receiver {
         call.local_data = Some(Arc::new(request));
         let created = match self.engine.create(call).await {
             Ok(created) => created,
-            Err(error) => return Ok(Reply::error(&to_wire(&error))),
+            Err(error) => return Ok(HandlerReply::error(&to_wire(&error))),
         };
         let task = created.task();
         let text = task.id.text();
         let answer = v1::create_result(&task.view(&text, self.engine.now()), None);
         let (receiver, channel, id) = (self.clone(), channel.clone(), task.id);
         // S1-33: the create result goes out before the first notification.
-        Ok(Reply::result(answer).then(move |_| {
+        Ok(HandlerReply::result(answer).then(move |_| {
             tokio::spawn(receiver.send_status_changes(channel, Scope::OwnedBy(owner), id));
         }))
     }
@@ -136,7 +136,7 @@ impl Receiver {
         let owner = owner_of(channel);
         let scope = Scope::OwnedBy(owner.clone());
         // Each round deletes what it has read, so the next one reads the rest.
-        while let Ok(page) = self.engine.page(&owner, None, DELETE_PAGE).await {
+        while let Ok(page) = self.engine.page(&owner, None, DELETE_PAGE_TASKS).await {
             let mut deleted = 0;
             for task in &page.tasks {
                 let id = task.id();
@@ -167,7 +167,7 @@ fn origin(request: &ServerInputRequest) -> Origin {
 }
 
 /// How many tasks of a closed connection are deleted at a time.
-const DELETE_PAGE: usize = 100;
+const DELETE_PAGE_TASKS: usize = 100;
 
 /// The name of the runner in the engine.
 const RUNNER: &str = "host";

@@ -13,7 +13,7 @@ use crate::client::handler::ServerInputRequest;
 use crate::client::inbox::Inbox;
 use crate::client::request_ids::RequestIds;
 use crate::client::rpc::RpcChannel;
-use crate::client::rpc_handler::{PeerRequest, Reply, ReplyFuture, RpcHandler};
+use crate::client::rpc_handler::{HandlerReply, HandlerReplyFuture, PeerRequest, RpcHandler};
 use crate::transport::duplex;
 
 /// The server side of the connection. It sends nothing.
@@ -22,8 +22,8 @@ struct Silent;
 impl RpcHandler for Silent {
     fn notified(&self, _: &str, _: Option<RawRef<'_>>) {}
 
-    fn requested(self: Arc<Self>, _: &Arc<RpcChannel>, _: PeerRequest) -> ReplyFuture {
-        Box::pin(async { Reply::error(&codes::internal("not used")) })
+    fn requested(self: Arc<Self>, _: &Arc<RpcChannel>, _: PeerRequest) -> HandlerReplyFuture {
+        Box::pin(async { HandlerReply::error(&codes::internal("not used")) })
     }
 
     fn closed(&self, _: &Arc<RpcChannel>) {}

@@ -101,7 +101,7 @@ impl ModernRequest {
                 requested
                     .resource_subscriptions
                     .iter()
-                    .take(MAX_SUBSCRIBED)
+                    .take(MAX_SUBSCRIBED_ITEMS)
                     .cloned()
                     .collect()
             } else {
@@ -116,7 +116,7 @@ impl ModernRequest {
     async fn watches(&self, ids: &[String]) -> Vec<Watch> {
         let ids: BTreeSet<TaskId> = ids.iter().filter_map(|id| id.parse().ok()).collect();
         let mut watches = Vec::new();
-        for id in ids.into_iter().take(MAX_SUBSCRIBED) {
+        for id in ids.into_iter().take(MAX_SUBSCRIBED_ITEMS) {
             let watch = self.server.engine.watch(&self.caller.scope(), id).await;
             watches.extend(
                 watch
@@ -196,4 +196,4 @@ impl TaskNotifier {
 }
 
 /// How many tasks, and how many resources, one listener may subscribe to.
-const MAX_SUBSCRIBED: usize = 1_024;
+const MAX_SUBSCRIBED_ITEMS: usize = 1_024;

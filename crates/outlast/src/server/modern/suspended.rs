@@ -51,7 +51,8 @@ impl SuspendedCalls {
             let owned = calls
                 .values()
                 .filter(|other| other.owner == suspended.owner);
-            if calls.len() >= MAX_SUSPENDED || owned.count() >= MAX_SUSPENDED_PER_OWNER {
+            if calls.len() >= MAX_SUSPENDED_CALLS || owned.count() >= MAX_SUSPENDED_CALLS_PER_OWNER
+            {
                 return Err(TooManySuspended);
             }
             calls.insert(call, suspended);
@@ -87,7 +88,7 @@ impl SuspendedCalls {
 pub(crate) const RETRY_TIMEOUT: Duration = Duration::from_secs(15 * 60);
 
 /// How many calls may be suspended.
-const MAX_SUSPENDED: usize = 4_096;
+const MAX_SUSPENDED_CALLS: usize = 4_096;
 
 /// How many calls of one owner may be suspended.
-const MAX_SUSPENDED_PER_OWNER: usize = 64;
+const MAX_SUSPENDED_CALLS_PER_OWNER: usize = 64;

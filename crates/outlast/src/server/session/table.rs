@@ -310,7 +310,7 @@ impl SessionTable {
             idle.retain(|session| session.usage.end_if_unused_since(session.last_used));
         }
         let mut evicted = 0;
-        for batch in idle.chunks(MAX_EVICTED_PER_WRITE) {
+        for batch in idle.chunks(MAX_EVICTED_SESSIONS_PER_WRITE) {
             let names = batch.iter().map(|session| &*session.name);
             match self.delete(names.clone()).await {
                 Ok(()) => {
@@ -401,4 +401,4 @@ impl Drop for SessionReservation {
 }
 
 /// How many sessions one write removes.
-const MAX_EVICTED_PER_WRITE: usize = 256;
+const MAX_EVICTED_SESSIONS_PER_WRITE: usize = 256;

@@ -27,7 +27,7 @@ use tokio_util::io::InspectWriter;
 
 use super::router::Router;
 use super::self_wake::SelfWakePoller;
-use super::server::Phase;
+use super::server::ServerPhase;
 use super::service::PeerAddress;
 use crate::server::Caller;
 
@@ -72,7 +72,7 @@ impl Connections {
 pub(super) async fn serve(
     router: Arc<Router>,
     stream: TcpStream,
-    mut phase: watch::Receiver<Phase>,
+    mut phase: watch::Receiver<ServerPhase>,
 ) {
     // Responses are small and must be sent at once.
     let _ = stream.set_nodelay(true);

@@ -54,12 +54,12 @@ fn open_file_limit() -> Option<u64> {
 }
 
 fn without_reserve(limit: u64) -> usize {
-    let reserved = (limit / 4).max(MIN_RESERVED);
+    let reserved = (limit / 4).max(MIN_RESERVED_DESCRIPTORS);
     usize::try_from(limit.saturating_sub(reserved)).unwrap_or(usize::MAX)
 }
 
 /// Enough for a store, a listener, a runtime and one server behind a gateway.
-const MIN_RESERVED: u64 = 40;
+const MIN_RESERVED_DESCRIPTORS: u64 = 40;
 
 #[cfg(test)]
 mod tests {

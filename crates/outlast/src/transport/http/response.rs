@@ -89,7 +89,7 @@ pub(super) fn empty(status: StatusCode) -> HttpResponse {
 
 /// One message as JSON.
 pub(super) fn json(line: Arc<str>) -> HttpResponse {
-    text_of(StatusCode::OK, Bytes::from_owner(Line(line)))
+    text_of(StatusCode::OK, Bytes::from_owner(LineBytes(line)))
 }
 
 /// One message as JSON, with a status.
@@ -191,9 +191,9 @@ fn with_status(status: StatusCode, payload: Payload) -> HttpResponse {
 }
 
 /// A line whose bytes are sent without being copied.
-struct Line(Arc<str>);
+struct LineBytes(Arc<str>);
 
-impl AsRef<[u8]> for Line {
+impl AsRef<[u8]> for LineBytes {
     fn as_ref(&self) -> &[u8] {
         self.0.as_bytes()
     }

@@ -45,7 +45,7 @@ pub async fn serve_all(
 ) -> io::Result<HttpServer> {
     let listener = TcpListener::bind(options.bind).await?;
     let address = listener.local_addr()?;
-    let (phase, seen) = watch::channel(Phase::Open);
+    let (phase, seen) = watch::channel(ServerPhase::Open);
     let bodies = Arc::new(UnfinishedBodies::new(options.max_unfinished_body_bytes));
     let admission = Arc::new(Admission::new(&options, Some(address.ip())));
     let node_listener = match &options.nodes {
@@ -137,7 +137,7 @@ impl HttpServer {
 
 /// Whether a server accepts requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Phase {
+pub(super) enum ServerPhase {
     Open,
     Closing,
 }
@@ -148,7 +148,7 @@ pub(super) struct Endpoint {
     pub(super) sessions: Sessions,
     pub(super) bodies: Arc<UnfinishedBodies>,
     pub(super) epoch: ServerEpoch,
-    pub(super) phase: watch::Receiver<Phase>,
+    pub(super) phase: watch::Receiver<ServerPhase>,
     pub(super) options: HttpOptions,
     /// The other nodes, if they can forward requests.
     pub(super) nodes: Option<Arc<Nodes>>,
@@ -157,7 +157,7 @@ pub(super) struct Endpoint {
 impl Endpoint {
     /// Whether the server is closing.
     pub(super) fn is_closing(&self) -> bool {
-        *self.phase.borrow() == Phase::Closing
+        *self.phase.borrow() == ServerPhase::Closing
     }
 
     /// Resolves when the server closes or is dropped.
@@ -167,8 +167,8 @@ impl Endpoint {
 }
 
 /// Resolves when the server closes or is dropped.
-pub(super) async fn closed(mut phase: watch::Receiver<Phase>) {
-    let _ = phase.wait_for(|phase| *phase == Phase::Closing).await;
+pub(super) async fn closed(mut phase: watch::Receiver<ServerPhase>) {
+    let _ = phase.wait_for(|phase| *phase == ServerPhase::Closing).await;
 }
 
 async fn accept(
@@ -176,7 +176,7 @@ async fn accept(
     listener: TcpListener,
     nodes: Option<(Arc<Nodes>, NodeListener)>,
     mut stopped: oneshot::Receiver<()>,
-    phase: watch::Sender<Phase>,
+    phase: watch::Sender<ServerPhase>,
 ) {
     let mut background = JoinSet::new();
     // All endpoints share one table.
@@ -215,7 +215,7 @@ async fn accept(
             },
         }
     }
-    phase.send_replace(Phase::Closing);
+    phase.send_replace(ServerPhase::Closing);
     router.connections.wake();
     let drained = async { while open.join_next().await.is_some() {} };
     let drained = tokio::select! {

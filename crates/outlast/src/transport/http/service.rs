@@ -29,7 +29,7 @@ use super::options::HttpOptions;
 use super::rate::RequestRate;
 use super::rejection::Rejection;
 use super::response::HttpResponse;
-use super::server::{Endpoint, Phase};
+use super::server::{Endpoint, ServerPhase};
 use super::sse::ServerEpoch;
 use crate::server::{HttpParts, Identity, McpServer, SessionTable, Sessions};
 
@@ -67,7 +67,7 @@ pub struct HttpService {
 
 /// What a service without a listener owns. Dropping it ends the background work.
 struct Mounted {
-    phase: watch::Sender<Phase>,
+    phase: watch::Sender<ServerPhase>,
     _background: JoinSet<()>,
 }
 
@@ -83,7 +83,7 @@ pub(super) struct Admission {
 /// The options that concern a listener (`bind`, `path`, `nodes`, `max_connections`,
 /// `drain_timeout`) have no effect.
 pub fn service(server: Arc<McpServer>, options: HttpOptions) -> HttpService {
-    let (phase, seen) = watch::channel(Phase::Open);
+    let (phase, seen) = watch::channel(ServerPhase::Open);
     let table = SessionTable::new(server.engine.clone(), options.session_limits());
     let admission = Arc::new(Admission::new(&options, None));
     let mut background = JoinSet::new();
@@ -124,7 +124,7 @@ impl HttpService {
     /// restart. The listener of this crate does this itself.
     pub fn close(&self) {
         if let Some(mounted) = &self.mounted {
-            mounted.phase.send_replace(Phase::Closing);
+            mounted.phase.send_replace(ServerPhase::Closing);
             self.endpoint.sessions.table().close_streams();
         }
     }

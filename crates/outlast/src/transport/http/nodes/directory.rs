@@ -9,7 +9,7 @@ use outlast_engine::{Engine, NodeId};
 use parking_lot::RwLock;
 
 use super::Nodes;
-use super::homes::{Holder, Home};
+use super::homes::{Home, HomeNode};
 
 /// The last list of nodes that was read.
 pub(super) struct NodeDirectory {
@@ -53,16 +53,16 @@ impl NodeDirectory {
         }
     }
 
-    /// A list that is at most [`MAX_AGE`] old.
+    /// A list that is at most [`MAX_CACHE_AGE`] old.
     pub(super) async fn current(&self, nodes: &Nodes) -> Result<Arc<NodeList>, StoreError> {
-        self.newer_than(Instant::now().checked_sub(MAX_AGE), nodes)
+        self.newer_than(Instant::now().checked_sub(MAX_CACHE_AGE), nodes)
             .await
     }
 
     /// Records that nothing listens at the address of a node.
     pub(super) fn mark_refused(&self, node: NodeId) {
         let mut refused = self.refused.write();
-        refused.retain(|_, at| at.elapsed() < REFUSED_FOR);
+        refused.retain(|_, at| at.elapsed() < REFUSAL_CACHE_TIME);
         refused.insert(node, Instant::now());
     }
 
@@ -70,11 +70,11 @@ impl NodeDirectory {
         let refused = self.refused.read();
         refused
             .get(&node)
-            .is_some_and(|at| at.elapsed() < REFUSED_FOR)
+            .is_some_and(|at| at.elapsed() < REFUSAL_CACHE_TIME)
     }
 
     /// The home that `holder` names; `None` if the holder has lost its lease since, or has ended.
-    pub(super) fn home(&self, list: &NodeList, holder: Holder) -> Option<Home> {
+    pub(super) fn home(&self, list: &NodeList, holder: HomeNode) -> Option<Home> {
         let home = list.home(holder)?;
         (!self.is_refused(holder.node)).then_some(home)
     }
@@ -134,14 +134,14 @@ impl NodeDirectory {
 
 impl NodeList {
     /// This node as the holder of a home; `None` while it has no lease.
-    pub(super) fn own(&self) -> Option<Holder> {
+    pub(super) fn own(&self) -> Option<HomeNode> {
         let node = self.own;
         let epoch = self.nodes.get(&node)?.epoch;
-        Some(Holder { node, epoch })
+        Some(HomeNode { node, epoch })
     }
 
     /// The home that `holder` names; `None` if the holder has lost its lease since.
-    fn home(&self, holder: Holder) -> Option<Home> {
+    fn home(&self, holder: HomeNode) -> Option<Home> {
         let leased = self.nodes.get(&holder.node)?;
         if leased.epoch != holder.epoch {
             None
@@ -164,7 +164,7 @@ impl NodeList {
 }
 
 /// How long a node that refused a connection counts as ended. Then its lease has lapsed.
-const REFUSED_FOR: Duration = Duration::from_secs(15);
+const REFUSAL_CACHE_TIME: Duration = Duration::from_secs(15);
 
 /// How old the list may be. A node notices at most this late that it lost its lease.
-const MAX_AGE: Duration = Duration::from_secs(1);
+const MAX_CACHE_AGE: Duration = Duration::from_secs(1);

@@ -33,7 +33,7 @@ pub(in crate::transport::http) enum Home {
 
 /// The content of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Holder {
+pub(super) struct HomeNode {
     pub(super) node: NodeId,
     pub(super) epoch: u64,
 }
@@ -44,7 +44,7 @@ pub(super) struct HomeCache(RwLock<HashMap<HomeKey, CachedHome>>);
 
 #[derive(Clone, Copy)]
 struct CachedHome {
-    holder: Holder,
+    holder: HomeNode,
     read_at: Instant,
 }
 
@@ -61,7 +61,7 @@ impl HomeKey {
     pub(in crate::transport::http) fn connection(runner: &str, owner: &Owner) -> Self {
         Self {
             name: format!("connection {runner} {}", owner.to_storage()).into(),
-            ttl: Some(TTL),
+            ttl: Some(RECORD_TTL),
         }
     }
 
@@ -69,7 +69,7 @@ impl HomeKey {
     pub(in crate::transport::http) fn page(name: &str) -> Self {
         Self {
             name: format!("page {name}").into(),
-            ttl: Some(TTL),
+            ttl: Some(RECORD_TTL),
         }
     }
 
@@ -90,7 +90,7 @@ impl Nodes {
             return Ok(Some(home));
         }
         let record = self.engine.store().record(&key.record_key(), now()).await?;
-        match record.and_then(|record| Holder::decode(&record.bytes)) {
+        match record.and_then(|record| HomeNode::decode(&record.bytes)) {
             Some(holder) => self.checked(key, holder).await,
             None => Ok(None),
         }
@@ -108,7 +108,7 @@ impl Nodes {
             let store = self.engine.store();
             let record = store.record(&key.record_key(), now()).await?;
             let record = record.map(|record| record.bytes);
-            if let Some(holder) = record.as_deref().and_then(Holder::decode)
+            if let Some(holder) = record.as_deref().and_then(HomeNode::decode)
                 && let Some(home) = self.checked(key, holder).await?
             {
                 return Ok(home);
@@ -142,7 +142,7 @@ impl Nodes {
 
     /// The home that a record names. A holder that is not in the list may have joined since the
     /// list was read.
-    async fn checked(&self, key: &HomeKey, holder: Holder) -> Result<Option<Home>, StoreError> {
+    async fn checked(&self, key: &HomeKey, holder: HomeNode) -> Result<Option<Home>, StoreError> {
         let list = self.directory.current(self).await?;
         let mut home = self.directory.home(&list, holder);
         if home.is_none() {
@@ -161,14 +161,14 @@ impl HomeCache {
         self.0.write().clear();
     }
 
-    fn get(&self, key: &HomeKey) -> Option<Holder> {
+    fn get(&self, key: &HomeKey) -> Option<HomeNode> {
         let cached = self.0.read().get(key).copied()?;
         (cached.read_at.elapsed() < MAX_CACHE_AGE).then_some(cached.holder)
     }
 
-    fn insert(&self, key: &HomeKey, holder: Holder) {
+    fn insert(&self, key: &HomeKey, holder: HomeNode) {
         let mut cached = self.0.write();
-        if cached.len() >= MAX_CACHED {
+        if cached.len() >= MAX_CACHED_HOMES {
             cached.clear();
         }
         let home = CachedHome {
@@ -179,7 +179,7 @@ impl HomeCache {
     }
 }
 
-impl Holder {
+impl HomeNode {
     fn encode(self) -> [u8; 16] {
         let mut bytes = [0; 16];
         bytes[..8].copy_from_slice(&self.node.0.to_be_bytes());
@@ -199,11 +199,11 @@ impl Holder {
 }
 
 /// How long a record of a connection or a page is kept. Then any node can take it over.
-const TTL: Duration = Duration::from_secs(7 * 24 * 3_600);
+const RECORD_TTL: Duration = Duration::from_secs(7 * 24 * 3_600);
 
 /// How long a record is cached. A node whose address is wrong notices at most this late that
 /// another one has taken its homes over.
 const MAX_CACHE_AGE: Duration = Duration::from_secs(10);
 
 /// The maximum of cached records. A full cache is emptied.
-const MAX_CACHED: usize = 65_536;
+const MAX_CACHED_HOMES: usize = 65_536;

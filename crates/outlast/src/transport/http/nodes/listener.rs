@@ -23,7 +23,7 @@ use super::super::connection::InFlightGuard;
 use super::super::rejection::Rejection;
 use super::super::response::{self, HttpResponse};
 use super::super::router::Router;
-use super::super::server::{Phase, closed};
+use super::super::server::{ServerPhase, closed};
 use super::super::service::PeerAddress;
 use super::forward::session_of;
 use super::pass::{PASS, Pass, request_name};
@@ -54,7 +54,7 @@ impl NodeListener {
         self,
         nodes: Arc<Nodes>,
         router: Arc<Router>,
-        phase: watch::Receiver<Phase>,
+        phase: watch::Receiver<ServerPhase>,
     ) {
         let publishing = {
             let (nodes, address) = (nodes.clone(), self.address);
@@ -97,7 +97,7 @@ async fn serve_connection(
     nodes: Arc<Nodes>,
     router: Arc<Router>,
     stream: TcpStream,
-    phase: watch::Receiver<Phase>,
+    phase: watch::Receiver<ServerPhase>,
 ) {
     let _ = stream.set_nodelay(true);
     let service = service_fn(|request: Request<Incoming>| {
