@@ -16,7 +16,7 @@ use crate::npm::{self, root};
 const WHOLE: &str = "the whole part";
 
 /// The record of the last run of a part.
-pub(crate) struct Record {
+pub(crate) struct PartRecord {
     part: String,
     began: SystemTime,
     passed: BTreeSet<String>,
@@ -60,7 +60,7 @@ pub(crate) fn end(part: &str) -> Result<(), String> {
     add(part, &[WHOLE.to_owned()])
 }
 
-impl Record {
+impl PartRecord {
     /// Reads the record of `part`, which must be newer than every source file.
     pub(crate) fn read(part: &str, sources: &NewestSource) -> Result<Self, String> {
         let advice = format!("run `cargo xtask test {part} coverage`");
@@ -186,18 +186,18 @@ mod tests {
                 changed,
             }
         };
-        let record = Record::read(&part, &sources(-60)).expect("it is younger");
+        let record = PartRecord::read(&part, &sources(-60)).expect("it is younger");
         assert!(record.passed().contains("a::b"));
-        let why = Record::read(&part, &sources(60))
+        let why = PartRecord::read(&part, &sources(60))
             .err()
             .expect("it is older");
         assert!(why.contains("crates/a.rs changed after"), "{why}");
         // A new run removes the old record.
         begin(&part).expect("it is written");
-        let record = Record::read(&part, &sources(-60)).expect("it is younger");
+        let record = PartRecord::read(&part, &sources(-60)).expect("it is younger");
         assert!(record.passed().is_empty());
         std::fs::remove_file(file(&part)).expect("it is there");
-        assert!(Record::read(&part, &sources(-60)).is_err());
+        assert!(PartRecord::read(&part, &sources(-60)).is_err());
     }
 
     #[test]
@@ -220,13 +220,14 @@ mod tests {
 
     #[test]
     fn a_record_contains_its_start_and_what_passed() {
-        let record = Record::parse("tests", "5000\na::b\nc::d\n").expect("it is a record");
+        let record = PartRecord::parse("tests", "5000\na::b\nc::d\n").expect("it is a record");
         assert_eq!(record.began, UNIX_EPOCH + Duration::from_secs(5));
         assert_eq!(record.passed.len(), 2);
         let failed = record.whole().expect_err("its part did not pass");
         assert_eq!(failed, "the part tests did not pass");
-        let record = Record::parse("lints", &format!("5000\n{WHOLE}\n")).expect("it is a record");
+        let record =
+            PartRecord::parse("lints", &format!("5000\n{WHOLE}\n")).expect("it is a record");
         assert_eq!(record.whole(), Ok(()));
-        assert!(Record::parse("tests", "a::b\n").is_none());
+        assert!(PartRecord::parse("tests", "a::b\n").is_none());
     }
 }

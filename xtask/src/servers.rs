@@ -11,7 +11,7 @@ use crate::peers::{Listening, example};
 use crate::{check, python};
 
 /// A server that uses another library. Its last argument is `stdio` or `http`.
-struct Peer {
+struct PeerServer {
     /// Its script, which is the name of the check.
     name: &'static str,
     program: OsString,
@@ -36,7 +36,7 @@ pub(crate) fn run() -> Result<(), String> {
     everything()
 }
 
-impl Peer {
+impl PeerServer {
     /// Starts it at a URL.
     fn over_http(&self) -> Result<Listening, String> {
         let mut command = Command::new(&self.program);
@@ -53,31 +53,31 @@ pub(crate) fn v1_over_http()
     Ok(peers.map(|peer| (peer.name, peer.over_http())))
 }
 
-fn peers() -> Result<[Peer; 4], String> {
+fn peers() -> Result<[PeerServer; 4], String> {
     let typescript = npm::installed("typescript")?.join("tasks_server.mjs");
     let script = |name: &str| root().join("peers").join(name).join("tasks_server.py");
     Ok([
-        Peer {
+        PeerServer {
             name: "typescript/tasks_server.mjs",
             program: "node".into(),
             script: typescript.into(),
             parts: "slow,must,fail,crash,ask,sample,host,list,endless",
         },
-        Peer {
+        PeerServer {
             name: "python/tasks_server.py",
             program: python::interpreter("python")?.into(),
             script: script("python").into(),
             parts: "slow,must,fail,crash,ask,sample,host,list,endless",
         },
         // It samples only outside of tasks, creates no tasks at clients, and lists none.
-        Peer {
+        PeerServer {
             name: "fastmcp/tasks_server.py",
             program: python::interpreter("fastmcp")?.into(),
             script: script("fastmcp").into(),
             parts: "slow,must,fail,crash,ask,endless",
         },
         // V2: it elicits only forms, and has no lists or hosted tasks.
-        Peer {
+        PeerServer {
             name: "fastmcp4/tasks_server.py",
             program: python::interpreter("fastmcp4")?.into(),
             script: script("fastmcp4").into(),

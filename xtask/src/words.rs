@@ -42,12 +42,12 @@ fn read(path: &Path) -> Result<String, String> {
 }
 
 /// A word or phrase to avoid, in lower case, and what to write instead.
-struct Entry {
+struct AvoidedWords {
     words: Vec<String>,
     advice: String,
 }
 
-/// One use of an [`Entry`].
+/// One use of [`AvoidedWords`].
 struct Use {
     path: String,
     line: usize,
@@ -66,7 +66,7 @@ impl fmt::Display for Use {
 }
 
 /// Reads the table under [`LIST_HEADING`]: every code span of the first column is an entry.
-fn entries(contributing: &str) -> Result<Vec<Entry>, String> {
+fn entries(contributing: &str) -> Result<Vec<AvoidedWords>, String> {
     let missing = || format!("{LIST_FILE} has no table under `{LIST_HEADING}`");
     let section = section(contributing).ok_or_else(missing)?;
     let mut entries = Vec::new();
@@ -76,7 +76,7 @@ fn entries(contributing: &str) -> Result<Vec<Entry>, String> {
         let advice = cells.next().unwrap_or_default();
         // A split at backticks puts the code spans at the odd indices.
         for span in words.split('`').skip(1).step_by(2) {
-            entries.push(Entry {
+            entries.push(AvoidedWords {
                 words: span.split_whitespace().map(str::to_lowercase).collect(),
                 advice: advice.to_owned(),
             });
@@ -135,7 +135,7 @@ fn is_checked(path: &str) -> bool {
     ending.is_some_and(|ending| ENDINGS.contains(&ending)) || path.ends_with("messages.txt")
 }
 
-fn uses(path: &str, source: &str, entries: &[Entry]) -> Vec<Use> {
+fn uses(path: &str, source: &str, entries: &[AvoidedWords]) -> Vec<Use> {
     let tokens = if path.ends_with(".rs") {
         tokens_of_rust(source)
     } else if path == LIST_FILE {

@@ -6,7 +6,7 @@ use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
 use crate::args::{Benchmark, Options};
-use crate::machine::{self, Watch};
+use crate::machine::{self, MachineLoad};
 use crate::table::Table;
 use crate::{BenchResult, gateway, http, store};
 
@@ -77,7 +77,7 @@ pub(crate) fn run(benchmark: Benchmark, options: Options) -> BenchResult<()> {
             continue;
         }
         eprintln!("== {name} ==");
-        let watch = Watch::start();
+        let watch = MachineLoad::start();
         part(&environment, &mut table)?;
         table.note(format!("{name}: {}", watch.report()));
     }

@@ -7,7 +7,7 @@ use std::time::Instant;
 use crate::BenchResult;
 
 /// Measures how much other programs use the machine.
-pub(crate) struct Watch {
+pub(crate) struct MachineLoad {
     began: Instant,
     ticks: Option<Ticks>,
 }
@@ -21,7 +21,7 @@ struct Ticks {
     own: u64,
 }
 
-impl Watch {
+impl MachineLoad {
     pub(crate) fn start() -> Self {
         Self {
             began: Instant::now(),

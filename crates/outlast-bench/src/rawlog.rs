@@ -52,7 +52,7 @@ fn write(file: &File, appends: &mpsc::Receiver<Append>) {
     let (mut buffer, mut at, mut waiting) = (Vec::new(), 0, Vec::new());
     while let Ok(first) = appends.recv() {
         buffer.clear();
-        for append in std::iter::once(first).chain(appends.try_iter().take(MAX_BATCH - 1)) {
+        for append in std::iter::once(first).chain(appends.try_iter().take(MAX_BATCH_APPENDS - 1)) {
             let length = u32::try_from(append.bytes.len()).expect("a record is small");
             buffer.extend_from_slice(&length.to_le_bytes());
             buffer.extend_from_slice(&crc32fast::hash(&append.bytes).to_le_bytes());
@@ -91,4 +91,4 @@ const ENDED_BYTES: usize = 300;
 const LOG_BYTES: u64 = 256 << 20;
 
 /// The maximum number of records per sync.
-const MAX_BATCH: usize = 1_024;
+const MAX_BATCH_APPENDS: usize = 1_024;

@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 
 use super::document::quoted;
-use crate::record::{NewestSource, Record};
+use crate::record::{NewestSource, PartRecord};
 
 /// All names that a row can use.
 pub(super) struct Proofs {
@@ -20,8 +20,8 @@ impl Proofs {
     pub(super) fn of_last_run() -> Result<Self, String> {
         let sources = NewestSource::find()?;
         Ok(Self {
-            tests: Record::read("tests", &sources)?.passed().clone(),
-            peers: Record::read("peers", &sources)?.passed().clone(),
+            tests: PartRecord::read("tests", &sources)?.passed().clone(),
+            peers: PartRecord::read("peers", &sources)?.passed().clone(),
             sources,
         })
     }
@@ -29,7 +29,7 @@ impl Proofs {
     /// Whether the test or check that a row names passed.
     pub(super) fn check(&self, name: &str) -> Result<(), String> {
         if let Some(part) = name.strip_prefix("cargo xtask test ") {
-            return Record::read(part, &self.sources)?.whole();
+            return PartRecord::read(part, &self.sources)?.whole();
         }
         if name.contains(": ") {
             return if self.peers.contains(name) {

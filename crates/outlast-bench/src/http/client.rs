@@ -10,7 +10,7 @@ use tokio::time::timeout;
 
 use crate::BenchResult;
 
-pub(crate) struct Connection {
+pub(crate) struct HttpConnection {
     address: SocketAddr,
     stream: TcpStream,
     /// The received part of the current response.
@@ -19,13 +19,13 @@ pub(crate) struct Connection {
 }
 
 /// A response, valid until the next request.
-pub(crate) struct Reply<'a> {
+pub(crate) struct HttpResponse<'a> {
     head: &'a str,
     /// The body, or the last event of a stream.
     pub(crate) text: &'a str,
 }
 
-impl Connection {
+impl HttpConnection {
     pub(crate) async fn open(address: SocketAddr) -> BenchResult<Self> {
         Ok(Self {
             address,
@@ -43,7 +43,7 @@ impl Connection {
     }
 
     /// Sends one request and reads its response to the end.
-    pub(crate) async fn ask(&mut self, request: &[u8]) -> BenchResult<Reply<'_>> {
+    pub(crate) async fn ask(&mut self, request: &[u8]) -> BenchResult<HttpResponse<'_>> {
         self.buffer.clear();
         self.body.clear();
         self.stream.write_all(request).await?;
@@ -67,13 +67,13 @@ impl Connection {
                     self.more().await?;
                 }
                 let (head, body) = self.buffer.split_at(head);
-                Reply::new(head, body)
+                HttpResponse::new(head, body)
             }
             None if header(text, "transfer-encoding") == Some("chunked") => {
                 self.read_chunks(head).await?;
-                Reply::new(&self.buffer[..head], &self.body)
+                HttpResponse::new(&self.buffer[..head], &self.body)
             }
-            None => Reply::new(&self.buffer[..head], b""),
+            None => HttpResponse::new(&self.buffer[..head], b""),
         }
     }
 
@@ -107,7 +107,7 @@ impl Connection {
     }
 }
 
-impl<'a> Reply<'a> {
+impl<'a> HttpResponse<'a> {
     fn new(head: &'a [u8], body: &'a [u8]) -> BenchResult<Self> {
         let body = std::str::from_utf8(body)?;
         let text = body.rsplit_once("data: ").map_or(body, |(_, event)| event);

@@ -4,7 +4,7 @@
 use std::io::Write as _;
 use std::time::Duration;
 
-use super::client::Connection;
+use super::client::HttpConnection;
 use crate::BenchResult;
 
 /// How a client does tasks.
@@ -20,7 +20,7 @@ pub(crate) enum Generation {
 
 /// One client on one connection.
 pub(crate) struct McpClient {
-    connection: Connection,
+    connection: HttpConnection,
     generation: Generation,
     /// The headers of every request.
     head: String,
@@ -33,7 +33,7 @@ pub(crate) struct McpClient {
 impl McpClient {
     /// Performs the handshake, if its generation has one.
     pub(crate) async fn handshake(
-        connection: Connection,
+        connection: HttpConnection,
         generation: Generation,
         headers: &str,
     ) -> BenchResult<Self> {
@@ -127,7 +127,7 @@ impl McpClient {
         }
     }
 
-    async fn about_task(&mut self, method: &str) -> BenchResult<super::client::Reply<'_>> {
+    async fn about_task(&mut self, method: &str) -> BenchResult<super::client::HttpResponse<'_>> {
         let task = std::mem::take(&mut self.task);
         let params = format!(r#"{{"taskId":"{task}""#);
         self.task.clone_from(&task);
@@ -140,7 +140,7 @@ impl McpClient {
         method: &str,
         name: Option<&str>,
         params: &str,
-    ) -> BenchResult<super::client::Reply<'_>> {
+    ) -> BenchResult<super::client::HttpResponse<'_>> {
         self.next += 1;
         let (meta, headers) = match (self.generation, name) {
             (Generation::V1 | Generation::Plain, _) => ("", String::new()),
@@ -160,7 +160,7 @@ impl McpClient {
     }
 
     /// Sends the prepared body.
-    async fn post(&mut self, headers: &str) -> BenchResult<super::client::Reply<'_>> {
+    async fn post(&mut self, headers: &str) -> BenchResult<super::client::HttpResponse<'_>> {
         self.request.clear();
         let (head, length) = (&self.head, self.body.len());
         write!(

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use tokio::runtime::Runtime;
 use tokio::task::JoinSet;
 
-use super::client::Connection;
+use super::client::HttpConnection;
 use super::mcp_client::{Generation, McpClient};
 use super::serve::Server;
 use crate::BenchResult;
@@ -152,7 +152,7 @@ impl Target {
 
     /// A client with its own connection.
     async fn client(&self) -> BenchResult<McpClient> {
-        let connection = Connection::open(self.address).await?;
+        let connection = HttpConnection::open(self.address).await?;
         McpClient::handshake(connection, self.generation, &self.headers).await
     }
 

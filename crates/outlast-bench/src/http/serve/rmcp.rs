@@ -21,7 +21,7 @@ use crate::BenchResult;
 
 /// Serves with this number of ended tasks.
 pub(super) async fn serve(retained: usize) -> BenchResult<()> {
-    let peer = Peer(TaskManager::new());
+    let peer = RmcpServer(TaskManager::new());
     for made in 0..retained {
         peer.spawn();
         if made % 128 == 0 {
@@ -38,22 +38,22 @@ pub(super) async fn serve(retained: usize) -> BenchResult<()> {
 /// Serves with the default settings.
 pub(super) async fn serve_default() -> BenchResult<()> {
     serve_with(
-        Peer(TaskManager::new()),
+        RmcpServer(TaskManager::new()),
         StreamableHttpServerConfig::default(),
     )
     .await
 }
 
-async fn serve_with(peer: Peer, config: StreamableHttpServerConfig) -> BenchResult<()> {
+async fn serve_with(peer: RmcpServer, config: StreamableHttpServerConfig) -> BenchResult<()> {
     let sessions = Arc::new(LocalSessionManager::default());
     let service = StreamableHttpService::new(move || Ok(peer.clone()), sessions, config);
     super::serve_router(Router::new().route_service("/mcp", service)).await
 }
 
 #[derive(Clone)]
-struct Peer(TaskManager);
+struct RmcpServer(TaskManager);
 
-impl Peer {
+impl RmcpServer {
     fn spawn(&self) -> rmcp::model::Task {
         // Without a TTL, its sweep over all tasks in every call has the least to do.
         let options = TaskOptions::new().with_ttl_ms(None);
@@ -62,7 +62,7 @@ impl Peer {
     }
 }
 
-impl rmcp::ServerHandler for Peer {
+impl rmcp::ServerHandler for RmcpServer {
     async fn list_tools(
         &self,
         _: Option<PaginatedRequestParams>,
