@@ -9,7 +9,7 @@ use std::thread;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-use crate::output::LIMIT;
+use crate::output::WAIT_LIMIT;
 use crate::{OutputLines, until};
 
 /// The output of a command that has ended.
@@ -75,15 +75,16 @@ pub fn output_of(mut child: Child) -> Output {
     drop(child.stdin.take());
     let stdout = child.stdout.take().map(read_to_end);
     let stderr = child.stderr.take().map(read_to_end);
-    let mut wait = |pipe: Option<Receiver<Vec<u8>>>| match pipe.map(|all| all.recv_timeout(LIMIT)) {
-        Some(Ok(bytes)) => bytes,
-        Some(Err(_)) => {
-            // The process may have ended, and a process that it started keeps the pipe open.
-            let _ = child.kill();
-            panic!("the process does not end within {} s", LIMIT.as_secs());
-        }
-        None => Vec::new(),
-    };
+    let mut wait =
+        |pipe: Option<Receiver<Vec<u8>>>| match pipe.map(|all| all.recv_timeout(WAIT_LIMIT)) {
+            Some(Ok(bytes)) => bytes,
+            Some(Err(_)) => {
+                // The process may have ended, and a process that it started keeps the pipe open.
+                let _ = child.kill();
+                panic!("the process does not end within {} s", WAIT_LIMIT.as_secs());
+            }
+            None => Vec::new(),
+        };
     let (stdout, stderr) = (wait(stdout), wait(stderr));
     Output {
         status: wait_for_end(&mut child),

@@ -19,7 +19,7 @@ pub async fn within<T>(what: &str, work: impl Future<Output = T>) -> T {
     tokio::select! {
         biased;
         done = work => done,
-        () = limit() => panic!("{what}: did not happen within {} s", LIMIT.as_secs()),
+        () = limit() => panic!("{what}: did not happen within {} s", WAIT_LIMIT.as_secs()),
     }
 }
 
@@ -62,7 +62,7 @@ fn register() -> oneshot::Receiver<()> {
         Mutex::default()
     });
     let mut all = waits.lock();
-    all.push((Instant::now() + LIMIT, over));
+    all.push((Instant::now() + WAIT_LIMIT, over));
     wait
 }
 
@@ -89,4 +89,4 @@ static WAITS: OnceLock<Mutex<Vec<Wait>>> = OnceLock::new();
 pub(crate) const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
 /// Longer than any step takes on a busy machine.
-const LIMIT: Duration = Duration::from_secs(120);
+const WAIT_LIMIT: Duration = Duration::from_secs(120);

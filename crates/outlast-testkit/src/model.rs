@@ -20,22 +20,22 @@ use tokio::sync::{mpsc, watch};
 /// A store to compare others with.
 #[derive(Debug)]
 pub struct ModelStore {
-    world: Mutex<World>,
+    world: Mutex<Content>,
     health: watch::Sender<Health>,
 }
 
 /// The content of the store.
 #[derive(Debug, Default)]
-struct World {
+struct Content {
     tasks: BTreeMap<TaskId, Entry>,
     records: BTreeMap<RecordKey, Record>,
-    nodes: BTreeMap<NodeId, Member>,
+    nodes: BTreeMap<NodeId, JoinedNode>,
     /// The number of tasks that were added so far.
     added: u64,
 }
 
 #[derive(Debug)]
-struct Member {
+struct JoinedNode {
     sender: mpsc::UnboundedSender<StoreEvent>,
     epoch: u64,
     address: Option<Arc<str>>,
@@ -59,7 +59,7 @@ impl ModelStore {
         }
     }
 
-    fn world(&self) -> Result<MutexGuard<'_, World>, StoreError> {
+    fn world(&self) -> Result<MutexGuard<'_, Content>, StoreError> {
         if *self.health.borrow() == Health::Closed {
             return Err(StoreError::Unavailable(Reason::new("it was closed")));
         }
@@ -73,7 +73,7 @@ impl Default for ModelStore {
     }
 }
 
-impl World {
+impl Content {
     fn reachable(&self, scope: &Scope, id: TaskId) -> Option<&Entry> {
         let entry = self.tasks.get(&id)?;
         scope.includes(&entry.task.owner).then_some(entry)
@@ -299,7 +299,7 @@ impl Store for ModelStore {
 
     async fn claim(&self, node: NodeId, limit: usize) -> Result<Vec<Committed<Task>>, StoreError> {
         let mut world = self.world()?;
-        let World { tasks, nodes, .. } = &mut *world;
+        let Content { tasks, nodes, .. } = &mut *world;
         let lives = |node: &NodeId| nodes.contains_key(node);
         let orphans = tasks.values_mut().filter(|entry| {
             let offered = entry.offered.as_ref().is_some_and(lives);
@@ -360,7 +360,7 @@ impl Store for ModelStore {
         let (sender, feed) = mpsc::unbounded_channel();
         let mut world = self.world()?;
         let before = world.nodes.remove(&node);
-        let member = Member {
+        let member = JoinedNode {
             sender,
             epoch: before.as_ref().map_or(1, |before| before.epoch + 1),
             address: before.and_then(|before| before.address),

@@ -39,7 +39,7 @@ impl OutputLines {
         reason = "a test waits for a line; it does not iterate"
     )]
     pub fn next(&mut self) -> Option<String> {
-        match self.lines.recv_timeout(LIMIT) {
+        match self.lines.recv_timeout(WAIT_LIMIT) {
             Ok(line) => {
                 self.text.push_str(&line);
                 self.text.push('\n');
@@ -47,7 +47,7 @@ impl OutputLines {
             }
             Err(RecvTimeoutError::Disconnected) => None,
             Err(RecvTimeoutError::Timeout) => {
-                let seconds = LIMIT.as_secs();
+                let seconds = WAIT_LIMIT.as_secs();
                 panic!("no line within {seconds} s after {:?}", self.text);
             }
         }
@@ -85,4 +85,4 @@ impl OutputLines {
 }
 
 /// Longer than any step takes on a busy machine.
-pub(crate) const LIMIT: Duration = Duration::from_secs(120);
+pub(crate) const WAIT_LIMIT: Duration = Duration::from_secs(120);

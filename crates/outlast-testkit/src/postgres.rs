@@ -292,17 +292,17 @@ pub(crate) fn free_port() -> u16 {
     let is_free = |port: &u16| TcpListener::bind(("127.0.0.1", *port)).is_ok();
     let ports = std::iter::repeat_with(|| {
         let [high, low] = outlast_engine::random::bytes();
-        FIRST_PORT + u16::from_be_bytes([high, low]) % PORTS
+        FIRST_PORT + u16::from_be_bytes([high, low]) % PORT_COUNT
     });
     ports
-        .take(usize::from(PORTS))
+        .take(usize::from(PORT_COUNT))
         .find(is_free)
         .expect("a port is free")
 }
 
 const FIRST_PORT: u16 = 15_000;
 
-const PORTS: u16 = 15_000;
+const PORT_COUNT: u16 = 15_000;
 
 /// How many ports are tried.
 const MAX_PORTS: usize = 5;

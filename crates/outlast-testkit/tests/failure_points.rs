@@ -239,7 +239,7 @@ enum Point {
 struct Harness {
     point: Point,
     engine: Engine,
-    tools: Arc<Tools>,
+    tools: Arc<GatedTools>,
     /// Beneath the faults.
     inner: Arc<dyn Store>,
     faults: Faults,
@@ -262,7 +262,7 @@ impl Harness {
         };
         let faulty = FaultyStore::new(inner.clone());
         let faults = faulty.faults();
-        let tools = Arc::new(Tools::default());
+        let tools = Arc::new(GatedTools::default());
         let engine = open(Arc::new(faulty), &tools).await;
         Self {
             point,
@@ -299,7 +299,7 @@ impl Harness {
                 sleep(Duration::from_millis(20)).await;
             }
         };
-        timeout(PATIENCE, patient)
+        timeout(WAIT_LIMIT, patient)
             .await
             .expect("the store comes back")
     }
@@ -337,7 +337,7 @@ impl Harness {
                 sleep(Duration::from_millis(5)).await;
             }
         };
-        timeout(PATIENCE, quiet)
+        timeout(WAIT_LIMIT, quiet)
             .await
             .expect("P4: something is left");
     }
@@ -372,7 +372,7 @@ impl Harness {
     }
 }
 
-async fn open(store: Arc<dyn Store>, tools: &Arc<Tools>) -> Engine {
+async fn open(store: Arc<dyn Store>, tools: &Arc<GatedTools>) -> Engine {
     let policy = Policy::default().with_status_delay(Duration::from_millis(1));
     let builder = Engine::builder(store).policy(policy);
     let opened = builder.runner("tools", tools.clone()).open().await;
@@ -380,7 +380,7 @@ async fn open(store: Arc<dyn Store>, tools: &Arc<Tools>) -> Engine {
 }
 
 async fn wait(engine: &Engine, id: TaskId) -> EndedTask {
-    let settled = timeout(PATIENCE, engine.wait(&ada(), id)).await;
+    let settled = timeout(WAIT_LIMIT, engine.wait(&ada(), id)).await;
     settled
         .expect("P6: the waiter was not woken")
         .expect("it is there")
@@ -419,12 +419,12 @@ impl FailPoints for Trouble {
     }
 }
 
-struct Tools {
+struct GatedTools {
     started: AtomicUsize,
     gate: Semaphore,
 }
 
-impl Default for Tools {
+impl Default for GatedTools {
     fn default() -> Self {
         Self {
             started: AtomicUsize::new(0),
@@ -434,7 +434,7 @@ impl Default for Tools {
 }
 
 #[async_trait]
-impl Runner for Tools {
+impl Runner for GatedTools {
     async fn run(&self, call: Arc<Origin>, cx: CallContext) -> Outcome {
         self.started.fetch_add(1, Ordering::SeqCst);
         match call.tool.as_deref() {
@@ -476,4 +476,4 @@ fn raw(text: &str) -> Raw {
 }
 
 /// How long anything may take before it counts as lost.
-const PATIENCE: Duration = Duration::from_secs(20);
+const WAIT_LIMIT: Duration = Duration::from_secs(20);

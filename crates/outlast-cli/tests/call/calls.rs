@@ -2,11 +2,11 @@
 
 use outlast_testkit::{RunningCommand, example};
 
-use crate::harness::Server;
+use crate::harness::DemoServer;
 
 #[test]
 fn a_tool_runs_as_a_task_and_prints_its_result() {
-    let server = Server::start();
+    let server = DemoServer::start();
     // A V2 server decides itself: a call that ends within the grace period is not a task.
     for (how, from) in [("v1", "3"), ("v2", "60"), ("auto", "60")] {
         let output = server.run(&[
@@ -50,7 +50,7 @@ fn a_tool_runs_as_a_task_and_prints_its_result() {
 #[test]
 fn the_error_of_a_call_goes_to_standard_error() {
     // A task of V1 that the server stops ends with a JSON-RPC error.
-    let mut server = Server::with_store(std::time::Duration::from_secs(60));
+    let mut server = DemoServer::with_store(std::time::Duration::from_secs(60));
     let left = server.run(&["call", "--as", "v1", "--detach", "{}", "flaky"]);
     let task = left.out.trim().to_owned();
     server.kill();
@@ -67,7 +67,7 @@ fn the_error_of_a_call_goes_to_standard_error() {
 
 #[test]
 fn an_error_of_the_tool_has_its_own_exit_code() {
-    let server = Server::start();
+    let server = DemoServer::start();
     let output = server.run(&["call", "{}", "flaky"]);
     assert_eq!(
         (output.out.as_str(), output.code),
@@ -77,7 +77,7 @@ fn an_error_of_the_tool_has_its_own_exit_code() {
 
 #[test]
 fn a_wrong_call_is_reported_with_a_next_step() {
-    let server = Server::start();
+    let server = DemoServer::start();
     for (words, code, expected) in [
         (
             &["call", "{}", "countdown", "from=x"][..],
@@ -139,7 +139,7 @@ fn a_wrong_call_is_reported_with_a_next_step() {
 #[test]
 fn a_task_is_detached_found_again_watched_and_cancelled() {
     for how in ["v1", "v2"] {
-        let server = Server::start();
+        let server = DemoServer::start();
         let call = [
             "call",
             "--as",
@@ -178,7 +178,7 @@ fn a_task_is_detached_found_again_watched_and_cancelled() {
 
 #[test]
 fn an_empty_list_of_an_anonymous_caller_is_explained() {
-    let server = Server::start();
+    let server = DemoServer::start();
     for (words, printed) in [
         (&["tasks", "list", "{}"][..], ""),
         (&["tasks", "list", "--json", "{}"], "[]\n"),
@@ -198,7 +198,7 @@ fn an_empty_list_of_an_anonymous_caller_is_explained() {
 #[test]
 fn the_result_of_a_detached_task_is_awaited() {
     for how in ["v1", "v2"] {
-        let server = Server::start();
+        let server = DemoServer::start();
         let call = [
             "call",
             "--as",
@@ -218,7 +218,7 @@ fn the_result_of_a_detached_task_is_awaited() {
 
 #[test]
 fn detaching_from_a_child_server_warns_that_the_task_ends() {
-    let server = Server::start();
+    let server = DemoServer::start();
     let program = example("test_tasks").display().to_string();
     let config = format!(r#"{{ "mcpServers": {{ "mine": {{ "command": "{program}" }} }} }}"#);
     std::fs::write(server.home.path().join("mcp.json"), config).expect("it is written");
@@ -240,7 +240,7 @@ fn detaching_from_a_child_server_warns_that_the_task_ends() {
 
 #[test]
 fn a_user_answers_a_form_and_a_sampling_request() {
-    let server = Server::start();
+    let server = DemoServer::start();
     // A yes-or-no field takes one answer, and is asked again if the answer is neither.
     let typed = Some("maybe\nyes\n");
     let output = server.run_with(&["call", "--interactive", "{}", "confirm", "file=a"], typed);
@@ -279,7 +279,7 @@ fn a_user_answers_a_form_and_a_sampling_request() {
 #[test]
 fn commands_with_and_without_a_user_share_no_session() {
     // The session of a command is stored, and the next one with the same capabilities uses it.
-    let server = Server::start();
+    let server = DemoServer::start();
     for (how, typed, code, expected) in [
         ("--no-input", None, 7, "does not support form elicitation"),
         ("--interactive", Some("yes\n"), 0, "a: confirmed"),
@@ -295,7 +295,7 @@ fn commands_with_and_without_a_user_share_no_session() {
 
 #[test]
 fn commands_in_one_session_get_their_own_results_and_progress() {
-    let server = Server::start();
+    let server = DemoServer::start();
     let both = |commands: [Vec<&str>; 2]| {
         let running = commands.map(|words| server.begin(&words));
         running.map(RunningCommand::end)
@@ -325,7 +325,7 @@ fn commands_in_one_session_get_their_own_results_and_progress() {
 #[test]
 fn a_user_sees_a_sampling_request_and_answers_or_declines() {
     // V1-SAMP-3, S0-73, S0-75.
-    let server = Server::start();
+    let server = DemoServer::start();
     let call = [
         "call",
         "--interactive",
@@ -365,7 +365,7 @@ fn a_user_sees_a_sampling_request_and_answers_or_declines() {
 #[test]
 fn a_terminal_accepts_input_requests_as_tasks() {
     // S1-61, S1-62: the server on the pipe reports what the client declared.
-    let server = Server::start();
+    let server = DemoServer::start();
     for (options, declared) in [
         (
             &["--interactive"][..],
@@ -390,7 +390,7 @@ fn a_waiting_task_is_answered_by_another_command() {
 }
 
 fn is_answered_by_another_command(how: &str) {
-    let server = Server::start();
+    let server = DemoServer::start();
     // There is no terminal. The input request waits.
     let left = server.run(&["call", "--as", how, "--detach", "{}", "confirm", "file=a"]);
     let task = left.out.trim();
@@ -418,7 +418,7 @@ fn is_answered_by_another_command(how: &str) {
 
 #[test]
 fn a_name_in_a_configuration_file_is_a_target() {
-    let server = Server::start();
+    let server = DemoServer::start();
     let config = format!(
         "{{ // ours\n \"servers\": {{ \"demo\": {{ \"url\": \"{}\" }} }} }}",
         server.url
@@ -430,7 +430,7 @@ fn a_name_in_a_configuration_file_is_a_target() {
 
 #[test]
 fn doctor_describes_a_server() {
-    let server = Server::start();
+    let server = DemoServer::start();
     let output = server.run(&["doctor", "{}"]);
     assert_eq!(output.code, Some(0), "{}", output.err);
     for expected in [
@@ -459,7 +459,7 @@ fn doctor_describes_a_server() {
 
 #[test]
 fn exit_codes_are_documented() {
-    let server = Server::start();
+    let server = DemoServer::start();
     let output = server.run(&["help", "exit-codes"]);
     assert!(
         output.out.contains("7  the tool returned an error"),

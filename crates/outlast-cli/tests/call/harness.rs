@@ -11,14 +11,14 @@ use tempfile::TempDir;
 use crate::launcher::outlast;
 
 /// The demo as a server, with its own home directory for its callers.
-pub(crate) struct Server {
+pub(crate) struct DemoServer {
     process: ServerProcess,
     pub(crate) url: String,
     pub(crate) home: TempDir,
     step: Duration,
 }
 
-impl Server {
+impl DemoServer {
     /// A server that keeps tasks in memory.
     pub(crate) fn start() -> Self {
         Self::begin_with(Duration::from_millis(20), |_| "memory:".into())

@@ -3,10 +3,10 @@
 
 use outlast_testkit::RunningCommand;
 
-use crate::harness::Server;
+use crate::harness::DemoServer;
 
 /// Follows a task of `steps` steps that has started.
-fn following(server: &Server, options: &[&str], steps: &str) -> RunningCommand {
+fn following(server: &DemoServer, options: &[&str], steps: &str) -> RunningCommand {
     let mut words = vec!["call"];
     words.extend(options);
     words.extend(["{}", "countdown", steps]);
@@ -17,7 +17,7 @@ fn following(server: &Server, options: &[&str], steps: &str) -> RunningCommand {
 
 #[test]
 fn the_first_ctrl_c_asks_and_the_task_is_cancelled() {
-    let server = Server::start();
+    let server = DemoServer::start();
     let mut call = following(&server, &["--interactive"], "from=1000");
     call.interrupt();
     call.until("[c]ancel the task, [d]etach and leave it running, or [s]tay?");
@@ -28,7 +28,7 @@ fn the_first_ctrl_c_asks_and_the_task_is_cancelled() {
 
 #[test]
 fn the_first_ctrl_c_asks_and_the_call_continues() {
-    let server = Server::start();
+    let server = DemoServer::start();
     let mut call = following(&server, &["--interactive"], "from=50");
     call.interrupt();
     call.until("or [s]tay?");
@@ -44,7 +44,7 @@ fn the_first_ctrl_c_asks_and_the_call_continues() {
 
 #[test]
 fn a_detached_task_is_watched_to_its_end() {
-    let server = Server::start();
+    let server = DemoServer::start();
     let mut call = following(&server, &["--interactive"], "from=100");
     call.interrupt();
     call.until("or [s]tay?");
@@ -67,7 +67,7 @@ fn a_detached_task_is_watched_to_its_end() {
 
 #[test]
 fn the_second_ctrl_c_detaches_without_an_answer() {
-    let server = Server::start();
+    let server = DemoServer::start();
     let mut call = following(&server, &["--interactive"], "from=1000");
     call.interrupt();
     call.until("or [s]tay?");
@@ -80,7 +80,7 @@ fn the_second_ctrl_c_detaches_without_an_answer() {
 
 #[test]
 fn without_a_terminal_tasks_are_detached_and_plain_calls_cancelled() {
-    let server = Server::start();
+    let server = DemoServer::start();
     let call = following(&server, &[], "from=1000");
     call.interrupt();
     let left = call.end();
@@ -97,7 +97,7 @@ fn without_a_terminal_tasks_are_detached_and_plain_calls_cancelled() {
 
 #[test]
 fn ctrl_c_does_not_cancel_a_watched_task() {
-    let server = Server::start();
+    let server = DemoServer::start();
     let left = server.run(&["call", "--detach", "{}", "countdown", "from=1000"]);
     let task = left.out.trim();
     let mut watch = server.begin(&["tasks", "watch", "{}", task]);

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use outlast_testkit::{CommandOutput, RunCommand};
 
-use crate::harness::Server;
+use crate::harness::DemoServer;
 
-impl Server {
+impl DemoServer {
     /// Runs the same command for the task in the store and at the server.
     fn at_both(&self, words: &[&str], task: &str) -> [CommandOutput; 2] {
         let store = self.store();
@@ -26,7 +26,7 @@ impl Server {
 
 #[test]
 fn exit_codes_are_the_same_for_store_and_server() {
-    let server = Server::with_store(Duration::from_millis(20));
+    let server = DemoServer::with_store(Duration::from_millis(20));
     let flaky = server.leave(&["flaky"]);
     let counted = server.leave(&["countdown", "from=1"]);
     let cancelled = server.leave(&["countdown", "from=1000"]);
@@ -52,7 +52,7 @@ fn exit_codes_are_the_same_for_store_and_server() {
 
 #[test]
 fn an_unknown_outcome_has_its_own_exit_code() {
-    let mut server = Server::with_store(Duration::from_secs(60));
+    let mut server = DemoServer::with_store(Duration::from_secs(60));
     let task = server.leave(&["flaky"]);
     server.kill();
     server.start_again();
@@ -68,7 +68,7 @@ fn an_unknown_outcome_has_its_own_exit_code() {
 
 #[test]
 fn a_data_directory_that_cannot_be_used_is_named() {
-    let server = Server::start();
+    let server = DemoServer::start();
     let file = server.home.path().join("file");
     std::fs::write(&file, "").expect("a file");
     let output = server
@@ -87,7 +87,7 @@ fn a_data_directory_that_cannot_be_used_is_named() {
 
 #[test]
 fn a_call_reports_that_its_server_became_unreachable() {
-    let mut server = Server::with_store(Duration::from_millis(100));
+    let mut server = DemoServer::with_store(Duration::from_millis(100));
     let mut call = server.begin(&["call", "--as", "v1", "{}", "countdown", "from=20"]);
     call.until("Working: task");
     server.kill();
@@ -105,7 +105,7 @@ fn a_call_reports_that_its_server_became_unreachable() {
 
 #[test]
 fn detaching_while_the_server_is_down_prints_the_next_command() {
-    let mut server = Server::with_store(Duration::from_millis(100));
+    let mut server = DemoServer::with_store(Duration::from_millis(100));
     let mut call = server.begin(&["call", "--as", "v1", "{}", "countdown", "from=20"]);
     call.until("Working: task");
     server.kill();
@@ -123,10 +123,10 @@ fn detaching_while_the_server_is_down_prints_the_next_command() {
 
 #[test]
 fn tasks_that_no_process_runs_are_marked() {
-    let mut server = Server::with_store(Duration::from_secs(60));
+    let mut server = DemoServer::with_store(Duration::from_secs(60));
     let task = server.leave(&["countdown", "from=5"]);
     let store = server.store();
-    let list = |server: &Server| server.run(&["tasks", "list", "--store", &store]);
+    let list = |server: &DemoServer| server.run(&["tasks", "list", "--store", &store]);
     let running = list(&server);
     assert!(running.out.contains("working"), "{}", running.out);
     assert!(!running.err.contains("no process"), "{}", running.err);
@@ -147,7 +147,7 @@ fn tasks_that_no_process_runs_are_marked() {
 
 #[test]
 fn an_id_can_be_shortened() {
-    let server = Server::with_store(Duration::from_millis(20));
+    let server = DemoServer::with_store(Duration::from_millis(20));
     let task = server.leave(&["countdown", "from=1"]);
     let other = server.leave(&["countdown", "from=1"]);
     let same = task
@@ -167,7 +167,7 @@ fn an_id_can_be_shortened() {
 
 #[test]
 fn colours_follow_the_option_and_the_environment() {
-    let server = Server::with_store(Duration::from_millis(20));
+    let server = DemoServer::with_store(Duration::from_millis(20));
     server.leave(&["countdown", "from=1000"]);
     let store = server.store();
     for (words, variables, expected) in [

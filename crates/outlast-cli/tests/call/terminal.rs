@@ -2,12 +2,12 @@
 
 use outlast_testkit::{Pty, example};
 
-use crate::harness::Server;
+use crate::harness::DemoServer;
 use crate::launcher::outlast;
 
 /// The output of a call on a terminal with this number of columns.
 fn shown(columns: u16, variables: &[(&str, &str)], call: &[&str]) -> String {
-    let server = Server::start();
+    let server = DemoServer::start();
     let mut command = server.command(&[&["call", "--as", "v1", "{}"], call].concat());
     command
         .env_remove("NO_COLOR")
@@ -89,7 +89,7 @@ fn a_long_call_on_a_narrow_terminal_leaves_one_line() {
 
 #[test]
 fn doctor_and_tools_have_colours_and_fit_into_the_terminal() {
-    let server = Server::start();
+    let server = DemoServer::start();
     for words in [["doctor", "{}"], ["tools", "{}"]] {
         let mut command = server.command(&words);
         command.env_remove("NO_COLOR");

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use outlast_testkit::mcp::caller::{self, Caller, Ending, Kind};
+use outlast_testkit::mcp::caller::{self, CallEnd, Caller, ClientKind};
 use serde_json::{Value, json};
 
 /// How a client whose call was interrupted continues.
@@ -49,10 +49,10 @@ pub(crate) async fn until(caller: &mut Caller, task: &Value, word: &str) {
 /// The names of all tasks that the client can list.
 pub(crate) async fn found(caller: &mut Caller) -> Vec<Value> {
     let all = match caller.kind {
-        Kind::V1 => caller.request("tasks/list", json!({})).await["result"].clone(),
+        ClientKind::V1 => caller.request("tasks/list", json!({})).await["result"].clone(),
         // V2 has no list (BR-LT-2).
-        Kind::V2 => return Vec::new(),
-        Kind::PlainLegacy | Kind::PlainModern => {
+        ClientKind::V2 => return Vec::new(),
+        ClientKind::PlainLegacy | ClientKind::PlainModern => {
             let status = json!({ "name": "task_status", "arguments": {} });
             caller.request("tools/call", status).await["result"]["structuredContent"].clone()
         }
@@ -63,17 +63,17 @@ pub(crate) async fn found(caller: &mut Caller) -> Vec<Value> {
 }
 
 /// Answers and polls a task until its end.
-pub(crate) async fn end_of(caller: &mut Caller, task: &Value) -> Ending {
+pub(crate) async fn end_of(caller: &mut Caller, task: &Value) -> CallEnd {
     let begun = match caller.kind {
-        Kind::V1 => json!({ "result": { "task": task } }),
-        Kind::V2 => json!({ "result": { "resultType": "task", "taskId": task["taskId"] } }),
-        Kind::PlainLegacy | Kind::PlainModern => return caller.wait(task).await,
+        ClientKind::V1 => json!({ "result": { "task": task } }),
+        ClientKind::V2 => json!({ "result": { "resultType": "task", "taskId": task["taskId"] } }),
+        ClientKind::PlainLegacy | ClientKind::PlainModern => return caller.wait(task).await,
     };
     caller.finish(json!({}), begun).await
 }
 
 /// The end of the call, as its client finds it.
-pub(crate) async fn end_of_call(caller: &mut Caller, continuation: &Continuation) -> Ending {
+pub(crate) async fn end_of_call(caller: &mut Caller, continuation: &Continuation) -> CallEnd {
     match continuation {
         Continuation::Task(task) => end_of(caller, task).await,
         Continuation::Nothing => match &found(caller).await[..] {

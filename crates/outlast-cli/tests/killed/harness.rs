@@ -10,14 +10,14 @@ use outlast_testkit::{ServerProcess, example, within};
 use serde_json::json;
 use tempfile::TempDir;
 
-use crate::cell::{Cell, Server};
-use crate::gateway::Gateway;
+use crate::cell::{Cell, ServerKind};
+use crate::gateway::GatewayProcess;
 
 pub(crate) struct Harness {
     home: TempDir,
     /// The arguments of `outlast serve`.
     words: Vec<String>,
-    gateway: Option<Gateway>,
+    gateway: Option<GatewayProcess>,
     /// The server, if it is not a child of the gateway.
     _server: Option<ServerProcess>,
 }
@@ -34,8 +34,8 @@ impl Harness {
             "plain"
         };
         let era = match cell.server {
-            Server::PlainLegacy | Server::V1 => "legacy",
-            Server::PlainModern | Server::V2 => "modern",
+            ServerKind::PlainLegacy | ServerKind::V1 => "legacy",
+            ServerKind::PlainModern | ServerKind::V2 => "modern",
         };
         let settings = json!({ "era": era, "graceMs": grace, "budgetMs": grace + 300 });
         let settings = settings.to_string();
@@ -65,7 +65,7 @@ impl Harness {
 
     fn start(&mut self, address: &str) {
         let words: Vec<_> = self.words.iter().map(String::as_str).collect();
-        self.gateway = Some(Gateway::start(self.home.path(), address, &words, 1));
+        self.gateway = Some(GatewayProcess::start(self.home.path(), address, &words, 1));
     }
 
     /// Kills the gateway, and starts it again at the same address.

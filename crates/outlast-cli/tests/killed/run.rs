@@ -1,11 +1,11 @@
 //! The cases that are run: a few by default, all of them by `cargo xtask soak gateway`.
 
-use outlast_testkit::mcp::caller::Kind;
+use outlast_testkit::mcp::caller::ClientKind;
 use outlast_testkit::mcp::endpoint::{TRANSPORTS, Transport};
 
-use crate::cell::{Cell, Server};
+use crate::cell::{Cell, ServerKind};
 use crate::scenario::{self, Scenario};
-use crate::states::{Case, STATES, State};
+use crate::states::{CALL_STATES, CallState, Case};
 
 async fn run(cases: Vec<Case>) -> Vec<(Case, Option<String>)> {
     let scenario = |case: Case| -> (Case, Scenario) { (case, Box::pin(case.run())) };
@@ -44,17 +44,20 @@ async fn a_killed_gateway_keeps_its_guarantees_in_the_riskiest_cases() {
         state,
         may_repeat: false,
     };
-    let found_again = cell(Kind::V1, Server::V2, Transport::Http);
-    let lost = cell(Kind::V2, Server::PlainLegacy, Transport::Pipe);
+    let found_again = cell(ClientKind::V1, ServerKind::V2, Transport::Http);
+    let lost = cell(ClientKind::V2, ServerKind::PlainLegacy, Transport::Pipe);
     let cases = vec![
-        case(found_again, State::Asked),
-        case(cell(Kind::V1, Server::V1, Transport::Http), State::Asked),
-        case(found_again, State::Answered),
-        case(lost, State::Finished),
-        case(lost, State::Working),
+        case(found_again, CallState::Asked),
+        case(
+            cell(ClientKind::V1, ServerKind::V1, Transport::Http),
+            CallState::Asked,
+        ),
+        case(found_again, CallState::Answered),
+        case(lost, CallState::Finished),
+        case(lost, CallState::Working),
         Case {
             may_repeat: true,
-            ..case(lost, State::Working)
+            ..case(lost, CallState::Working)
         },
     ];
     fail_if_wrong(&run(cases).await);
@@ -70,7 +73,7 @@ async fn a_killed_gateway_keeps_its_guarantees_in_every_case() {
         if cell.client_transport == Transport::Pipe {
             continue;
         }
-        for state in STATES {
+        for state in CALL_STATES {
             cases.extend([false, true].map(|may_repeat| Case {
                 cell,
                 state,
@@ -83,7 +86,7 @@ async fn a_killed_gateway_keeps_its_guarantees_in_every_case() {
         "| killed while the call is | once, server on a pipe | once, at a URL | read-only, on a pipe | read-only, at a URL |"
     );
     println!("|---|---|---|---|---|");
-    for state in STATES {
+    for state in CALL_STATES {
         let mut shown = Vec::new();
         for may_repeat in [false, true] {
             for server_transport in TRANSPORTS {

@@ -3,17 +3,17 @@
 
 use std::time::Duration;
 
-use outlast_testkit::mcp::caller::{Caller, Ending, Kind, accepting};
+use outlast_testkit::mcp::caller::{CallEnd, Caller, ClientKind, accepting};
 use outlast_testkit::mcp::endpoint::Transport;
 use serde_json::{Value, json};
 
-use crate::cell::{Cell, Recovery, Server};
+use crate::cell::{Cell, Recovery, ServerKind};
 use crate::client::{Continuation, end_of, end_of_call, found, status, task_in, until};
 use crate::gateway::ATTACHED;
 use crate::harness::Harness;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum State {
+pub(crate) enum CallState {
     /// The server runs it, and no client has a handle.
     Unstored,
     Working,
@@ -22,15 +22,15 @@ pub(crate) enum State {
     Finished,
 }
 
-pub(crate) const STATES: [State; 5] = [
-    State::Unstored,
-    State::Working,
-    State::Asked,
-    State::Answered,
-    State::Finished,
+pub(crate) const CALL_STATES: [CallState; 5] = [
+    CallState::Unstored,
+    CallState::Working,
+    CallState::Asked,
+    CallState::Answered,
+    CallState::Finished,
 ];
 
-impl State {
+impl CallState {
     pub(crate) fn word(self) -> &'static str {
         match self {
             Self::Unstored => "before it is stored",
@@ -46,7 +46,7 @@ impl State {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Case {
     pub(crate) cell: Cell,
-    pub(crate) state: State,
+    pub(crate) state: CallState,
     /// Whether the tool is read-only.
     pub(crate) may_repeat: bool,
 }
@@ -55,7 +55,7 @@ impl Case {
     /// Starts a call, kills the gateway in the state, and checks the result.
     pub(crate) async fn run(self) {
         // Long enough that nothing is stored, or so short that everything is.
-        let grace = if self.state == State::Unstored {
+        let grace = if self.state == CallState::Unstored {
             60_000
         } else {
             50
@@ -73,7 +73,7 @@ impl Case {
     fn params(self) -> Value {
         let tool = if self.may_repeat { "reads" } else { "once" };
         let arguments = match self.state {
-            State::Asked | State::Answered => json!({ "ask": true }),
+            CallState::Asked | CallState::Answered => json!({ "ask": true }),
             _ => json!({}),
         };
         json!({ "name": tool, "arguments": arguments })
@@ -82,22 +82,22 @@ impl Case {
     /// Brings a call into the state.
     async fn reach(self, harness: &Harness, caller: &mut Caller) -> Continuation {
         let mut params = self.params();
-        if self.cell.client == Kind::V1 {
+        if self.cell.client == ClientKind::V1 {
             params["task"] = json!({});
         }
-        caller.leaves_input_open = self.state == State::Asked;
+        caller.leaves_input_open = self.state == CallState::Asked;
         let id = caller.send("tools/call", params.clone()).await;
         let kind = self.cell.client;
         match self.state {
-            State::Unstored => {
+            CallState::Unstored => {
                 // A call that requests a task is stored before the server receives it, so this
                 // state does not exist.
-                if kind != Kind::V1 {
+                if kind != ClientKind::V1 {
                     harness.until_runs(1).await;
                 }
                 return Continuation::Nothing;
             }
-            State::Asked if kind == Kind::PlainLegacy => {
+            CallState::Asked if kind == ClientKind::PlainLegacy => {
                 caller.wait_for_notification("elicitation/create").await;
                 harness.until_stored("state = 'awaiting_input'").await;
                 self.until_attached(harness).await;
@@ -109,24 +109,24 @@ impl Case {
         let is_asked = begun["result"]["resultType"] == "input_required";
         match self.state {
             // The input request comes before the task, or without one.
-            State::Asked if is_asked => return Continuation::Retry(params, begun),
-            State::Answered if is_asked => {
+            CallState::Asked if is_asked => return Continuation::Retry(params, begun),
+            CallState::Answered if is_asked => {
                 begun = caller.retry(params, &begun["result"]).await;
             }
             _ => {}
         }
         let task = task_in(&begun).unwrap_or_else(|| panic!("{begun}"));
         match self.state {
-            State::Asked => until(caller, &task, "input_required").await,
-            State::Answered => answer(caller, &task, harness).await,
-            State::Finished => {
+            CallState::Asked => until(caller, &task, "input_required").await,
+            CallState::Answered => answer(caller, &task, harness).await,
+            CallState::Finished => {
                 harness.go();
                 until(caller, &task, "completed").await;
             }
-            State::Working | State::Unstored => {}
+            CallState::Working | CallState::Unstored => {}
         }
         harness.until_runs(1).await;
-        if self.state != State::Finished {
+        if self.state != CallState::Finished {
             self.until_attached(harness).await;
         }
         Continuation::Task(task)
@@ -141,11 +141,11 @@ impl Case {
     }
 
     async fn check(self, harness: &Harness, caller: &mut Caller, continuation: Continuation) {
-        if self.state == State::Unstored {
+        if self.state == CallState::Unstored {
             return self.check_unstored(harness, caller).await;
         }
         let recovery = self.recovery(&continuation);
-        if self.state == State::Answered {
+        if self.state == CallState::Answered {
             // Input requests now come from a new attempt.
             caller.responder = match recovery {
                 Recovery::RunsAgain => accepting,
@@ -159,10 +159,10 @@ impl Case {
             Recovery::Resumed | Recovery::Unknown => 1,
         };
         match (recovery, &ended) {
-            (Recovery::Resumed | Recovery::RunsAgain, Ending::Result(result)) => {
+            (Recovery::Resumed | Recovery::RunsAgain, CallEnd::Result(result)) => {
                 assert_eq!(result["content"][0]["text"], "through", "{result}");
             }
-            (Recovery::Unknown, Ending::Error(-32603 | -32602, why)) => {
+            (Recovery::Unknown, CallEnd::Error(-32603 | -32602, why)) => {
                 assert!(why.contains("unknown"), "{why}");
             }
             (recovery, ended) => panic!("{recovery:?} was promised, and it ended with {ended:?}"),
@@ -180,13 +180,13 @@ impl Case {
             ..
         } = self.cell;
         match (self.state, continuation) {
-            (State::Finished, _) => Recovery::Resumed,
+            (CallState::Finished, _) => Recovery::Resumed,
             // A suspended call has no task, and a retry never runs it a second time.
-            (State::Asked, Continuation::Retry(..)) => Recovery::Unknown,
+            (CallState::Asked, Continuation::Retry(..)) => Recovery::Unknown,
             // Input requests of a modern server without tasks outlive the gateway, as long as the
             // server keeps its state.
-            (State::Asked, _)
-                if server == Server::PlainModern && server_transport == Transport::Http =>
+            (CallState::Asked, _)
+                if server == ServerKind::PlainModern && server_transport == Transport::Http =>
             {
                 Recovery::Resumed
             }
@@ -200,8 +200,8 @@ impl Case {
         tokio::time::sleep(Duration::from_millis(500)).await;
         for task in found(caller).await {
             match end_of(caller, &task).await {
-                Ending::Result(_) => {}
-                Ending::Error(-32603, why) if why.contains("unknown") => {}
+                CallEnd::Result(_) => {}
+                CallEnd::Error(-32603, why) if why.contains("unknown") => {}
                 other => panic!("{other:?}"),
             }
         }
@@ -211,7 +211,7 @@ impl Case {
             "{before} runs"
         );
         let ended = caller.call("reads", json!({})).await;
-        assert!(matches!(ended, Ending::Result(_)), "{ended:?}");
+        assert!(matches!(ended, CallEnd::Result(_)), "{ended:?}");
         assert_eq!(harness.runs(), before + 1);
     }
 }
@@ -223,7 +223,7 @@ async fn answer(caller: &mut Caller, task: &Value, harness: &Harness) {
         if harness.is_answered() {
             return;
         }
-        if caller.kind == Kind::V2 {
+        if caller.kind == ClientKind::V2 {
             let got = caller.request("tasks/get", task.clone()).await;
             let asks = &got["result"]["inputRequests"];
             if asks.is_object() {

@@ -9,10 +9,10 @@ use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit};
 use serde_json::json;
 use tempfile::TempDir;
 
-use crate::gateway::Gateway;
+use crate::gateway::GatewayProcess;
 
 /// Starts a gateway with these limits of open files.
-fn start(home: &std::path::Path, soft: u64, hard: u64) -> Gateway {
+fn start(home: &std::path::Path, soft: u64, hard: u64) -> GatewayProcess {
     // Every call becomes a task immediately.
     let config = json!({ "mcpServers": {
         "behind": { "command": example("behind"), "outlast": { "task": "always" } },
@@ -27,7 +27,7 @@ fn start(home: &std::path::Path, soft: u64, hard: u64) -> Gateway {
         .env("XDG_DATA_HOME", home)
         .current_dir(home)
         .stderr(log);
-    Gateway {
+    GatewayProcess {
         process: ServerProcess::start(&mut command, 1),
         home: home.to_owned(),
     }
@@ -42,7 +42,7 @@ fn task(connection: &mut HttpConnection, token: &str) -> String {
     id.as_str().expect("an id").to_owned()
 }
 
-fn is_ready(gateway: &Gateway) -> bool {
+fn is_ready(gateway: &GatewayProcess) -> bool {
     gateway.get("/readyz").status == 200
 }
 
@@ -71,7 +71,7 @@ fn the_soft_limit_is_raised_and_the_store_retains_descriptors() {
     drop(flood);
     until("connections are free", || is_ready(&gateway));
     let address = gateway.kill();
-    let gateway = Gateway::start(home.path(), &address, &["--config", "mcp.json"], 1);
+    let gateway = GatewayProcess::start(home.path(), &address, &["--config", "mcp.json"], 1);
     for task in tasks {
         let found = gateway.run_ok(&["tasks", "get", "{}", &task, "--as", "v2"]);
         assert!(found.contains(&task), "{found}");
@@ -81,7 +81,7 @@ fn the_soft_limit_is_raised_and_the_store_retains_descriptors() {
 #[test]
 fn a_gateway_without_descriptors_is_unready_and_recovers() {
     let home = TempDir::new().expect("a folder");
-    let gateway = Gateway::for_sample_server(home.path(), "127.0.0.1:0");
+    let gateway = GatewayProcess::for_sample_server(home.path(), "127.0.0.1:0");
     let mut served = gateway.connect();
     assert_eq!(served.get("/readyz").status, 200);
     let pid = i32::try_from(gateway.process.id())

@@ -12,12 +12,12 @@ use rusqlite::{Connection, OpenFlags};
 pub(crate) use crate::launcher::outlast;
 
 /// A gateway until it is dropped.
-pub(crate) struct Gateway {
+pub(crate) struct GatewayProcess {
     pub(crate) process: ServerProcess,
     pub(crate) home: PathBuf,
 }
 
-impl Gateway {
+impl GatewayProcess {
     /// Starts a gateway that prints this number of URLs.
     pub(crate) fn start(home: &Path, address: &str, words: &[&str], urls: usize) -> Self {
         let mut command = outlast(home);

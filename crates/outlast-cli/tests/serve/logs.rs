@@ -8,7 +8,7 @@ use outlast_testkit::{RunCommand, ServerProcess, example, until};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::gateway::{Gateway, outlast, text};
+use crate::gateway::{GatewayProcess, outlast, text};
 
 /// Text that must not be logged. Each source adds its own suffix, so that a leak names its source.
 const SECRET: &str = "hunter2-";
@@ -36,7 +36,7 @@ fn write_files(home: &std::path::Path, web: &str) {
 }
 
 /// Performs everything that a client does and that may be logged.
-fn visit(gateway: &Gateway, home: &std::path::Path) {
+fn visit(gateway: &GatewayProcess, home: &std::path::Path) {
     let call = |server: usize, token: &str, words: &[&str]| {
         let (url, rest) = (gateway.urls()[server].as_str(), &words[1..]);
         let output = outlast(home)
@@ -76,7 +76,7 @@ fn visit(gateway: &Gateway, home: &std::path::Path) {
 }
 
 /// Sends a body to the endpoint at `path`, with a header that must not be logged.
-fn post(gateway: &Gateway, path: &str, token: &str, session: &str, body: &str) {
+fn post(gateway: &GatewayProcess, path: &str, token: &str, session: &str, body: &str) {
     let token = format!("Bearer {token}");
     let headers = [
         ("authorization", token.as_str()),
@@ -109,7 +109,7 @@ fn the_log_contains_no_secrets_and_no_messages() {
             "--log-format",
             format,
         ];
-        let gateway = Gateway::start(home.path(), "127.0.0.1:0", &words, 3);
+        let gateway = GatewayProcess::start(home.path(), "127.0.0.1:0", &words, 3);
         visit(&gateway, home.path());
         // The last line is written when the process handles the end.
         until("the log is complete", || {
@@ -149,7 +149,7 @@ fn requests_are_logged_only_with_the_audit_trail() {
     // before.
     let written = |filter: &[&str]| {
         let words = [filter, &behind].concat();
-        let gateway = Gateway::start(home.path(), "127.0.0.1:0", &words, 1);
+        let gateway = GatewayProcess::start(home.path(), "127.0.0.1:0", &words, 1);
         gateway.run_ok(&["call", "{}", "echo", "say=hi"]);
         let before = gateway.log().len();
         for how in ["v1", "v2"] {
@@ -187,7 +187,7 @@ fn calls_with_their_own_connections_write_no_log_lines() {
     });
     let config = json!({ "mcpServers": { "behind": behind } });
     std::fs::write(home.path().join("mcp.json"), config.to_string()).expect("it is written");
-    let gateway = Gateway::start(home.path(), "127.0.0.1:0", &["--config", "mcp.json"], 1);
+    let gateway = GatewayProcess::start(home.path(), "127.0.0.1:0", &["--config", "mcp.json"], 1);
     // It opens the connection that lists the tools.
     assert_eq!(gateway.run_ok(&["call", "{}", "echo", "say=hi"]), "hi");
     let before = gateway.log().len();
@@ -224,7 +224,7 @@ fn a_flood_of_refused_requests_writes_few_lines() {
     let behind = example("behind");
     let words = ["--log", "outlast::audit=info", "--"];
     let words = [&words[..], &[behind.to_str().expect("a path")]].concat();
-    let gateway = Gateway::start(home.path(), "127.0.0.1:0", &words, 1);
+    let gateway = GatewayProcess::start(home.path(), "127.0.0.1:0", &words, 1);
     let before = gateway.log().len();
     let begun = Instant::now();
     for _ in 0..200 {
@@ -246,7 +246,7 @@ fn a_log_can_be_disabled_but_not_misspelled() {
     let home = TempDir::new().expect("a folder");
     let behind = example("behind");
     let words = ["--log", "off", "--", behind.to_str().expect("a path")];
-    let gateway = Gateway::start(home.path(), "127.0.0.1:0", &words, 1);
+    let gateway = GatewayProcess::start(home.path(), "127.0.0.1:0", &words, 1);
     gateway.run_ok(&["call", "{}", "wait", "ms=1", "--task", "--as", "v1"]);
     assert!(!gateway.log().contains("created"), "{}", gateway.log());
     drop(gateway);
@@ -265,7 +265,7 @@ fn log_lines_of_a_call_contain_its_callers_trace() {
     let config = json!({ "mcpServers": { "child": { "command": example("behind"), "outlast": { "task": "always" } } } });
     std::fs::write(home.path().join("mcp.json"), config.to_string()).expect("it is written");
     let words = ["--config", "mcp.json", "--log", AUDITED];
-    let gateway = Gateway::start(home.path(), "127.0.0.1:0", &words, 1);
+    let gateway = GatewayProcess::start(home.path(), "127.0.0.1:0", &words, 1);
     let trace = "0af7651916cd43dd8448eb211c80319c";
     let params = json!({
         "name": "wait",

@@ -19,12 +19,12 @@ use std::process::{Command, Stdio};
 use outlast_testkit::{RunCommand, ServerProcess, example, output_of, until, wait_for_end};
 use tempfile::TempDir;
 
-use gateway::{ATTACHED, Gateway, outlast, text};
+use gateway::{ATTACHED, GatewayProcess, outlast, text};
 
 #[test]
 fn any_server_gets_tasks_and_a_token_is_required() {
     let home = TempDir::new().expect("a folder");
-    let gateway = Gateway::for_sample_server(home.path(), "127.0.0.1:0");
+    let gateway = GatewayProcess::for_sample_server(home.path(), "127.0.0.1:0");
     assert!(gateway.urls()[0].ends_with("/mcp"));
     assert_eq!(gateway.run_ok(&["call", "{}", "echo", "say=hi"]), "hi");
     assert_eq!(
@@ -55,14 +55,14 @@ fn any_server_gets_tasks_and_a_token_is_required() {
     // The same token at the next start, so that the owner is the same.
     let before = gateway.token();
     let address = gateway.kill();
-    let gateway = Gateway::for_sample_server(home.path(), &address);
+    let gateway = GatewayProcess::for_sample_server(home.path(), &address);
     assert_eq!(gateway.token(), before);
 }
 
 #[test]
 fn an_input_request_of_a_child_server_reaches_the_user() {
     let home = TempDir::new().expect("a folder");
-    let gateway = Gateway::for_sample_server(home.path(), "127.0.0.1:0");
+    let gateway = GatewayProcess::for_sample_server(home.path(), "127.0.0.1:0");
     for form in ["--task", "--no-task"] {
         let mut asking = outlast(home.path())
             .args(["call", &gateway.urls()[0], "ask", "--interactive", form])
@@ -84,8 +84,8 @@ fn an_input_request_of_a_child_server_reaches_the_user() {
 fn a_kill_loses_no_result_and_reruns_only_repeatable_calls() {
     // Guarantees 1, 2 and 4, with the real program.
     let home = TempDir::new().expect("a folder");
-    let gateway = Gateway::for_sample_server(home.path(), "127.0.0.1:0");
-    let task = |gateway: &Gateway, tool: &str, ms: &str| {
+    let gateway = GatewayProcess::for_sample_server(home.path(), "127.0.0.1:0");
+    let task = |gateway: &GatewayProcess, tool: &str, ms: &str| {
         gateway.run_ok(&["call", "{}", tool, ms, "--task", "--detach", "--as", "v1"])
     };
     let done = task(&gateway, "wait", "ms=1");
@@ -97,7 +97,7 @@ fn a_kill_loses_no_result_and_reruns_only_repeatable_calls() {
             .contains("completed")
     });
     let address = gateway.kill();
-    let gateway = Gateway::for_sample_server(home.path(), &address);
+    let gateway = GatewayProcess::for_sample_server(home.path(), &address);
     let result = gateway.run_ok(&["tasks", "result", "{}", &done]);
     assert!(result.contains("waited"), "{result}");
     let lost = gateway.run_ok(&["tasks", "get", "{}", &once]);
@@ -122,7 +122,7 @@ fn an_orphaned_server_is_ended_before_its_call_runs_again() {
     let start = |address: &str| {
         // The test itself starts no other instance.
         let words = ["--name", "deaf", "--no-probe", "--", "sh", "-c", &script];
-        Gateway::start(home.path(), address, &words, 1)
+        GatewayProcess::start(home.path(), address, &words, 1)
     };
     let pids = || -> Vec<String> {
         let text = std::fs::read_to_string(home.path().join("pids")).unwrap_or_default();
@@ -156,7 +156,7 @@ fn lives(pid: &str) -> bool {
 }
 
 /// Stops a gateway like a service manager.
-fn terminate(mut gateway: Gateway) {
+fn terminate(mut gateway: GatewayProcess) {
     let pid = gateway.process.id().to_string();
     let expected = Command::new("kill").args(["-TERM", &pid]).status();
     assert!(expected.expect("it runs").success());
@@ -173,7 +173,7 @@ fn a_crashed_server_is_restarted_without_effect_on_another() {
     } });
     let file = home.path().join("mcp.json");
     std::fs::write(&file, config.to_string()).expect("it is written");
-    let gateway = Gateway::start(home.path(), "127.0.0.1:0", &["--config", "mcp.json"], 2);
+    let gateway = GatewayProcess::start(home.path(), "127.0.0.1:0", &["--config", "mcp.json"], 2);
     assert!(gateway.urls()[0].ends_with("/mcp/one") && gateway.urls()[1].ends_with("/mcp/two"));
     let two = gateway.urls()[1].clone();
     let waits = gateway.run_ok(&["call", &two, "wait", "ms=2000", "--task", "--detach"]);
@@ -212,7 +212,7 @@ fn an_unknown_setting_prevents_the_start_of_the_gateway() {
 #[test]
 fn health_and_metrics_are_served_next_to_the_endpoint() {
     let home = TempDir::new().expect("a folder");
-    let gateway = Gateway::for_sample_server(home.path(), "127.0.0.1:0");
+    let gateway = GatewayProcess::for_sample_server(home.path(), "127.0.0.1:0");
     gateway.run_ok(&["call", "{}", "wait", "ms=1", "--task", "--as", "v1"]);
     for (path, body) in [("/healthz", "ok\n"), ("/readyz", "ready\n")] {
         let response = gateway.get(path);
@@ -241,7 +241,7 @@ fn health_and_metrics_are_served_next_to_the_endpoint() {
 #[test]
 fn a_stopping_gateway_finishes_its_calls_and_ends_its_servers() {
     let home = TempDir::new().expect("a folder");
-    let mut gateway = Gateway::for_sample_server(home.path(), "127.0.0.1:0");
+    let mut gateway = GatewayProcess::for_sample_server(home.path(), "127.0.0.1:0");
     let soon = gateway.run_ok(&["call", "{}", "wait", "ms=1500", "--task", "--detach"]);
     let id = gateway.process.id().to_string();
     let expected = Command::new("kill")
@@ -260,7 +260,7 @@ fn a_stopping_gateway_finishes_its_calls_and_ends_its_servers() {
     assert!(got.contains("working"), "{got}");
     let ended = wait_for_end(gateway.process.child());
     assert!(ended.success(), "{ended}");
-    let again = Gateway::for_sample_server(home.path(), "127.0.0.1:0");
+    let again = GatewayProcess::for_sample_server(home.path(), "127.0.0.1:0");
     let result = again.run_ok(&["tasks", "result", "{}", &soon]);
     assert!(result.contains("waited"), "{result}");
 }
@@ -282,7 +282,7 @@ fn a_task_at_a_url_continues_after_a_gateway_kill() {
     let demo = ServerProcess::start(demo.args(words).stderr(Stdio::null()), 1);
     let upstream = ["--url", demo.url(), "--name", "demo"];
     for how in ["v1", "v2"] {
-        let gateway = Gateway::start(home.path(), "127.0.0.1:0", &upstream, 1);
+        let gateway = GatewayProcess::start(home.path(), "127.0.0.1:0", &upstream, 1);
         let begun = [
             "call",
             "{}",
@@ -298,7 +298,7 @@ fn a_task_at_a_url_continues_after_a_gateway_kill() {
             gateway.stored_tasks(ATTACHED).contains(&task)
         });
         let address = gateway.kill();
-        let gateway = Gateway::start(home.path(), &address, &upstream, 1);
+        let gateway = GatewayProcess::start(home.path(), &address, &upstream, 1);
         let result = gateway.run_ok(&["tasks", "result", "{}", &task, "--as", how]);
         assert!(!result.contains("unknown"), "{how}: {result}");
         let got = gateway.run_ok(&["tasks", "get", "{}", &task, "--as", how]);
@@ -309,7 +309,7 @@ fn a_task_at_a_url_continues_after_a_gateway_kill() {
 #[test]
 fn tokens_are_added_and_revoked_while_the_gateway_runs() {
     let home = TempDir::new().expect("a folder");
-    let gateway = Gateway::for_sample_server(home.path(), "127.0.0.1:0");
+    let gateway = GatewayProcess::for_sample_server(home.path(), "127.0.0.1:0");
     let secret = gateway.run_ok(&["token", "add", "reader", "--read-only"]);
     let call = |words: &[&str]| {
         let output = outlast(home.path())

@@ -5,7 +5,7 @@ use std::path::Path;
 use outlast_testkit::{PostgresServer, PostgresSync, RunCommand, example, until};
 use tempfile::TempDir;
 
-use crate::gateway::{Gateway, outlast, text};
+use crate::gateway::{GatewayProcess, outlast, text};
 
 #[test]
 fn a_task_of_one_gateway_is_followed_at_another() {
@@ -159,14 +159,14 @@ fn an_unreachable_database_is_named_without_its_password() {
     assert!(!why.contains("sesame"), "{why}");
 }
 
-fn assert_waited(gateway: &Gateway, id: &str) {
+fn assert_waited(gateway: &GatewayProcess, id: &str) {
     let result = gateway.run_ok(&["tasks", "result", "{}", id]);
     assert!(result.contains("waited"), "{result}");
 }
 
 /// A gateway for the sample server on the store at `url`.
-fn on(home: &Path, url: &str) -> Gateway {
+fn on(home: &Path, url: &str) -> GatewayProcess {
     let behind = example("behind");
     let words = ["--store", url, "--", behind.to_str().expect("a path")];
-    Gateway::start(home, "127.0.0.1:0", &words, 1)
+    GatewayProcess::start(home, "127.0.0.1:0", &words, 1)
 }

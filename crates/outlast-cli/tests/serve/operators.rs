@@ -9,20 +9,20 @@ use outlast_testkit::{RunCommand, example, until};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::gateway::{Gateway, outlast};
+use crate::gateway::{GatewayProcess, outlast};
 
 /// A gateway with an audit file for the sample server.
-fn start(home: &TempDir) -> Gateway {
+fn start(home: &TempDir) -> GatewayProcess {
     let config = json!({
         "mcpServers": { "behind": { "command": example("behind") } },
         "outlast": { "audit": { "file": "audit.log" } },
     });
     std::fs::write(home.path().join("mcp.json"), config.to_string()).expect("it is written");
-    Gateway::start(home.path(), "127.0.0.1:0", &["--config", "mcp.json"], 1)
+    GatewayProcess::start(home.path(), "127.0.0.1:0", &["--config", "mcp.json"], 1)
 }
 
 /// Sends a request to the API of the console, and returns the status and the body.
-fn send(gateway: &Gateway, token: &str, line: &str, body: &Value) -> (u16, String) {
+fn send(gateway: &GatewayProcess, token: &str, line: &str, body: &Value) -> (u16, String) {
     let authority = gateway.authority();
     let body = body.to_string();
     let (method, path) = line.split_once(' ').expect("a method and a path");
@@ -42,7 +42,7 @@ fn send(gateway: &Gateway, token: &str, line: &str, body: &Value) -> (u16, Strin
 }
 
 /// The key of the input request of a task.
-fn input_key(gateway: &Gateway, token: &str, task: &str) -> Option<String> {
+fn input_key(gateway: &GatewayProcess, token: &str, task: &str) -> Option<String> {
     let (_, body) = send(gateway, token, &format!("GET /tasks/{task}"), &json!({}));
     let task: Value = serde_json::from_str(&body).expect("JSON");
     task["inputRequests"][0]["key"].as_str().map(str::to_owned)

@@ -9,14 +9,14 @@ use serde_json::Value;
 
 /// A recorded request.
 #[derive(Clone, Debug)]
-pub(crate) struct Request {
+pub(crate) struct ReceivedRequest {
     headers: Vec<(String, String)>,
     pub(crate) body: String,
 }
 
 /// How the receiver answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Answer {
+pub(crate) enum ResponseMode {
     Status(u16),
     /// The connection stays open without an answer.
     Nothing,
@@ -25,11 +25,11 @@ pub(crate) enum Answer {
 /// The server, until the process ends.
 pub(crate) struct Receiver {
     pub(crate) url: String,
-    shared: Arc<Mutex<(Answer, Vec<Request>)>>,
+    shared: Arc<Mutex<(ResponseMode, Vec<ReceivedRequest>)>>,
 }
 
 impl Receiver {
-    pub(crate) fn start(answer: Answer) -> Self {
+    pub(crate) fn start(answer: ResponseMode) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let url = format!("http://{}/hook", listener.local_addr().expect("an address"));
         let shared = Arc::new(Mutex::new((answer, Vec::new())));
@@ -43,16 +43,16 @@ impl Receiver {
         Self { url, shared }
     }
 
-    pub(crate) fn answer(&self, answer: Answer) {
+    pub(crate) fn answer(&self, answer: ResponseMode) {
         self.shared.lock().expect("no panic").0 = answer;
     }
 
-    pub(crate) fn requests(&self) -> Vec<Request> {
+    pub(crate) fn requests(&self) -> Vec<ReceivedRequest> {
         self.shared.lock().expect("no panic").1.clone()
     }
 }
 
-impl Request {
+impl ReceivedRequest {
     pub(crate) fn header(&self, name: &str) -> &str {
         let found = self.headers.iter().find(|(known, _)| known == name);
         found.map_or("", |(_, value)| value)
@@ -64,7 +64,7 @@ impl Request {
 }
 
 /// Serves one request.
-fn serve(stream: &TcpStream, recorded: &Mutex<(Answer, Vec<Request>)>) -> Option<()> {
+fn serve(stream: &TcpStream, recorded: &Mutex<(ResponseMode, Vec<ReceivedRequest>)>) -> Option<()> {
     let mut reader = BufReader::new(stream);
     let mut line = String::new();
     reader.read_line(&mut line).ok()?;
@@ -83,7 +83,7 @@ fn serve(stream: &TcpStream, recorded: &Mutex<(Answer, Vec<Request>)>) -> Option
         .unwrap_or(0);
     let mut body = vec![0; length];
     reader.read_exact(&mut body).ok()?;
-    let request = Request {
+    let request = ReceivedRequest {
         headers,
         body: String::from_utf8_lossy(&body).into_owned(),
     };
@@ -93,12 +93,12 @@ fn serve(stream: &TcpStream, recorded: &Mutex<(Answer, Vec<Request>)>) -> Option
         recorded.0
     };
     match answer {
-        Answer::Status(status) => {
+        ResponseMode::Status(status) => {
             let head =
                 format!("HTTP/1.1 {status} X\r\ncontent-length: 0\r\nconnection: close\r\n\r\n");
             (&*stream).write_all(head.as_bytes()).ok()
         }
-        Answer::Nothing => {
+        ResponseMode::Nothing => {
             // Until the other side closes.
             stream
                 .set_read_timeout(Some(Duration::from_secs(120)))

@@ -6,21 +6,21 @@ use outlast_testkit::{RunCommand, example, until};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::gateway::{Gateway, outlast, text};
-use crate::receiver::{Answer, Receiver};
+use crate::gateway::{GatewayProcess, outlast, text};
+use crate::receiver::{Receiver, ResponseMode};
 
 /// A gateway for the sample server with these settings. `all` applies to the whole gateway.
-fn start(home: &TempDir, settings: &Value, all: &Value) -> Gateway {
+fn start(home: &TempDir, settings: &Value, all: &Value) -> GatewayProcess {
     let server = json!({ "command": example("behind"), "outlast": settings });
     let config = json!({ "mcpServers": { "behind": server }, "outlast": all });
     std::fs::write(home.path().join("mcp.json"), config.to_string()).expect("it is written");
     let tokens = json!({ "bob": "bobs-secret" });
     std::fs::write(home.path().join("tokens.json"), tokens.to_string()).expect("it is written");
     let words = ["--config", "mcp.json", "--tokens", "tokens.json"];
-    Gateway::start(home.path(), "127.0.0.1:0", &words, 1)
+    GatewayProcess::start(home.path(), "127.0.0.1:0", &words, 1)
 }
 
-fn as_bob(gateway: &Gateway, words: &[&str]) -> Output {
+fn as_bob(gateway: &GatewayProcess, words: &[&str]) -> Output {
     outlast(&gateway.home)
         .args([words[0], &gateway.urls()[0]])
         .args(&words[1..])
@@ -33,13 +33,13 @@ fn error_text(output: &Output) -> String {
     text(&output.stdout) + &text(&output.stderr)
 }
 
-const LONG: [&str; 6] = ["call", "{}", "wait", "ms=3600000", "--task", "--detach"];
+const LONG_CALL_WORDS: [&str; 6] = ["call", "{}", "wait", "ms=3600000", "--task", "--detach"];
 
 #[test]
 fn open_calls_are_limited_per_owner_and_server() {
     let home = TempDir::new().expect("a folder");
     let gateway = start(&home, &json!({ "openCallsPerOwner": 1 }), &json!({}));
-    let open = gateway.run_ok(&LONG);
+    let open = gateway.run_ok(&LONG_CALL_WORDS);
     let refused = gateway.run(&["call", "{}", "echo", "say=hi"]);
     assert!(!refused.status.success());
     assert!(
@@ -62,7 +62,7 @@ fn open_calls_are_limited_per_owner_and_server() {
 fn open_calls_are_limited_per_server() {
     let home = TempDir::new().expect("a folder");
     let gateway = start(&home, &json!({ "openCalls": 1 }), &json!({}));
-    gateway.run_ok(&LONG);
+    gateway.run_ok(&LONG_CALL_WORDS);
     let refused = as_bob(&gateway, &["call", "echo", "say=hi"]);
     assert!(
         error_text(&refused).contains("`openCalls`"),
@@ -75,7 +75,7 @@ fn open_calls_are_limited_per_server() {
 fn open_tasks_are_limited_per_owner_across_servers() {
     let home = TempDir::new().expect("a folder");
     let gateway = start(&home, &json!({}), &json!({ "openTasksPerOwner": 1 }));
-    let long = [&LONG[..], &["--as", "v1"]].concat();
+    let long = [&LONG_CALL_WORDS[..], &["--as", "v1"]].concat();
     gateway.run_ok(&long);
     let refused = gateway.run(&long);
     assert!(!refused.status.success(), "{}", error_text(&refused));
@@ -169,7 +169,7 @@ fn a_denied_tool_does_not_exist_for_its_caller() {
 #[test]
 fn each_principal_has_its_own_keys_at_a_server() {
     let home = TempDir::new().expect("a folder");
-    let receiver = Receiver::start(Answer::Status(500));
+    let receiver = Receiver::start(ResponseMode::Status(500));
     let behind = example("behind");
     let script = format!("echo \"$API_KEY\" >> keys; exec {}", behind.display());
     let config = json!({ "mcpServers": {
@@ -198,7 +198,7 @@ fn each_principal_has_its_own_keys_at_a_server() {
         .args(["--tokens", "tokens.json"])
         .env("BOBS_KEY", "of-bob")
         .stderr(Stdio::null());
-    let gateway = Gateway {
+    let gateway = GatewayProcess {
         process: outlast_testkit::ServerProcess::start(&mut command, 2),
         home: home.path().to_owned(),
     };
@@ -246,7 +246,7 @@ fn the_audit_file_says_who_did_what() {
             .run_ok(&["tasks", "get", "{}", &done])
             .contains("completed")
     });
-    let open = gateway.run_ok(&LONG);
+    let open = gateway.run_ok(&LONG_CALL_WORDS);
     gateway.run_ok(&["tasks", "cancel", "{}", &open]);
     gateway.run_ok(&["tasks", "delete", &done]);
     let asking = as_bob(&gateway, &["call", "ask", "--task", "--detach"]);
@@ -330,7 +330,7 @@ fn ended_tasks_are_pruned_by_number() {
                 .contains("completed")
         });
     }
-    let open = gateway.run_ok(&LONG);
+    let open = gateway.run_ok(&LONG_CALL_WORDS);
     let shown = gateway.run_ok(&["tasks", "prune", "--keep", "1", "--dry-run"]);
     assert_eq!(shown.lines().collect::<Vec<_>>(), [&done[1], &done[0]]);
     assert_eq!(

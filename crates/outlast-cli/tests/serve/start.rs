@@ -8,7 +8,7 @@ use outlast_testkit::{RunCommand, ServerProcess, example, until};
 use serde_json::json;
 use tempfile::TempDir;
 
-use crate::gateway::{Gateway, outlast, text};
+use crate::gateway::{GatewayProcess, outlast, text};
 
 /// A server that refuses every request with `status` until the test ends. Returns its URL.
 fn refusing(status: &'static str) -> String {
@@ -39,7 +39,7 @@ fn an_unreachable_server_is_reported_at_start_with_next_step() {
         "unknown": { "url": "http://no-such-host.invalid/mcp" },
     } });
     std::fs::write(home.path().join("mcp.json"), config.to_string()).expect("it is written");
-    let gateway = Gateway::start(home.path(), "127.0.0.1:0", &["--config", "mcp.json"], 7);
+    let gateway = GatewayProcess::start(home.path(), "127.0.0.1:0", &["--config", "mcp.json"], 7);
     // No server waits for another.
     let fine = gateway.urls().iter().find(|url| url.ends_with("/fine"));
     let fine = fine.expect("an endpoint");
@@ -102,7 +102,7 @@ fn a_url_with_a_port_needs_no_scheme() {
     let config = json!({ "mcpServers": { "demo": { "url": place } } });
     std::fs::write(home.path().join("mcp.json"), config.to_string()).expect("it is written");
     for words in [&["--url", &place][..], &["--config", "mcp.json"]] {
-        let gateway = Gateway::start(home.path(), "127.0.0.1:0", words, 1);
+        let gateway = GatewayProcess::start(home.path(), "127.0.0.1:0", words, 1);
         let tools = gateway.run_ok(&["tools", "{}"]);
         assert!(tools.contains("task optional"), "{words:?}: {tools}");
     }

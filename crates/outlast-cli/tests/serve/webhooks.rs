@@ -5,28 +5,28 @@ use outlast_testkit::{example, until};
 use serde_json::json;
 use tempfile::TempDir;
 
-use crate::gateway::Gateway;
-use crate::receiver::{Answer, Receiver, Request};
+use crate::gateway::GatewayProcess;
+use crate::receiver::{ReceivedRequest, Receiver, ResponseMode};
 
 const SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
 
 /// A gateway for the sample server that delivers to `receiver`.
-fn start(home: &TempDir, receiver: &Receiver, address: &str) -> Gateway {
+fn start(home: &TempDir, receiver: &Receiver, address: &str) -> GatewayProcess {
     let config = json!({
         "mcpServers": { "behind": { "command": example("behind") } },
         "outlast": { "webhooks": { "team": { "url": receiver.url, "secret": SECRET } } },
     });
     std::fs::write(home.path().join("mcp.json"), config.to_string()).expect("it is written");
-    Gateway::start(home.path(), address, &["--config", "mcp.json"], 1)
+    GatewayProcess::start(home.path(), address, &["--config", "mcp.json"], 1)
 }
 
-fn begin(gateway: &Gateway, call: &[&str]) -> String {
+fn begin(gateway: &GatewayProcess, call: &[&str]) -> String {
     let how = ["--task", "--detach", "--as", "v1"];
     gateway.run_ok(&[&["call", "{}"], call, &how].concat())
 }
 
 /// Checks the request for a status of a task, and returns its id.
-fn verified(request: &Request, task: &str, status: &str, authority: &str) -> String {
+fn verified(request: &ReceivedRequest, task: &str, status: &str, authority: &str) -> String {
     let id = request.header("webhook-id").to_owned();
     let seconds = request
         .header("webhook-timestamp")
@@ -54,13 +54,13 @@ fn verified(request: &Request, task: &str, status: &str, authority: &str) -> Str
 #[test]
 fn a_delivery_without_an_answer_is_repeated_after_a_kill() {
     let home = TempDir::new().expect("a folder");
-    let receiver = Receiver::start(Answer::Nothing);
+    let receiver = Receiver::start(ResponseMode::Nothing);
     let gateway = start(&home, &receiver, "127.0.0.1:0");
     let task = begin(&gateway, &["wait", "ms=10"]);
     until("the delivery has begun", || receiver.requests().len() == 1);
     // The change is durable, and no receiver has accepted its delivery.
     let address = gateway.kill();
-    receiver.answer(Answer::Status(204));
+    receiver.answer(ResponseMode::Status(204));
     let gateway = start(&home, &receiver, &address);
     until("it is delivered again", || receiver.requests().len() == 2);
     let requests = receiver.requests();
@@ -81,7 +81,7 @@ fn a_delivery_without_an_answer_is_repeated_after_a_kill() {
 #[test]
 fn a_refused_delivery_is_retried_even_after_a_kill() {
     let home = TempDir::new().expect("a folder");
-    let receiver = Receiver::start(Answer::Status(503));
+    let receiver = Receiver::start(ResponseMode::Status(503));
     let gateway = start(&home, &receiver, "127.0.0.1:0");
     // It asks for input, so that a person has to act.
     let task = begin(&gateway, &["ask"]);
@@ -90,7 +90,7 @@ fn a_refused_delivery_is_retried_even_after_a_kill() {
     });
     let address = gateway.kill();
     let refused = receiver.requests().len();
-    receiver.answer(Answer::Status(200));
+    receiver.answer(ResponseMode::Status(200));
     let gateway = start(&home, &receiver, &address);
     let of_task = |status: &str| {
         let requests = receiver.requests();

@@ -37,7 +37,7 @@ fn main() -> ExitCode {
     };
     let began = Instant::now();
     for minute in 1..=minutes {
-        let mut row = Row::default();
+        let mut row = MinuteFigures::default();
         while began.elapsed() < Duration::from_secs(60 * minute) {
             if let Err(why) = soak.run_and_kill(&program, &path, &mut row, &runtime) {
                 let kept = folder.keep();
@@ -79,12 +79,12 @@ struct Soak {
     random: SeededRandom,
     journal: Journal,
     kills: u64,
-    rows: Vec<Row>,
+    rows: Vec<MinuteFigures>,
 }
 
 /// The largest figures of one minute.
 #[derive(Clone, Copy, Debug, Default)]
-struct Row {
+struct MinuteFigures {
     file: u64,
     wal: u64,
     memory: u64,
@@ -95,7 +95,7 @@ impl Soak {
         &mut self,
         program: &Path,
         path: &Path,
-        row: &mut Row,
+        row: &mut MinuteFigures,
         runtime: &tokio::runtime::Runtime,
     ) -> Result<(), String> {
         let trouble = match self.random.below(10) {
@@ -111,7 +111,7 @@ impl Soak {
             self.random.next(),
             Death::After(Duration::ZERO),
             trouble.as_deref(),
-            Some(TTL),
+            Some(TASK_TTL),
         )
         .map_err(|error| error.to_string())?;
         std::thread::sleep(length);
@@ -132,12 +132,13 @@ impl Soak {
 
 /// The figure that is larger in the last third of the run than in the middle, by more than half and
 /// 8 MiB.
-fn growth(rows: &[Row]) -> Option<&'static str> {
+fn growth(rows: &[MinuteFigures]) -> Option<&'static str> {
     let third = rows.len() / 3;
     if third == 0 {
         return None;
     }
-    let largest = |rows: &[Row], of: Figure| rows.iter().map(of).max().unwrap_or_default();
+    let largest =
+        |rows: &[MinuteFigures], of: Figure| rows.iter().map(of).max().unwrap_or_default();
     let grows = |of: Figure| {
         let middle = largest(&rows[third..2 * third], of);
         let last = largest(&rows[2 * third..], of);
@@ -154,7 +155,7 @@ fn growth(rows: &[Row]) -> Option<&'static str> {
         .map(|(what, _)| what)
 }
 
-type Figure = fn(&Row) -> u64;
+type Figure = fn(&MinuteFigures) -> u64;
 
 fn size(path: &Path) -> u64 {
     std::fs::metadata(path).map_or(0, |about| about.len())
@@ -165,4 +166,4 @@ fn mebibytes(bytes: u64) -> f64 {
 }
 
 /// Short enough that the store reaches a steady state within minutes.
-const TTL: Duration = Duration::from_secs(30);
+const TASK_TTL: Duration = Duration::from_secs(30);

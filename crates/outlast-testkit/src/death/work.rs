@@ -140,7 +140,7 @@ impl Actor {
                 }
                 .print();
                 self.known.push_back((id, owner.clone()));
-                if self.known.len() > RECENT {
+                if self.known.len() > MAX_RECENT_TASKS {
                     self.known.pop_front();
                 }
                 tokio::spawn(see_the_end(self.engine.clone(), id, owner));
@@ -263,7 +263,7 @@ async fn refused(error: &EngineError) {
 const ACTORS: u64 = 8;
 
 /// How many of its tasks an actor remembers.
-const RECENT: usize = 30;
+const MAX_RECENT_TASKS: usize = 30;
 
 /// The runner's name.
 const RUNNER: &str = "death_child";

@@ -12,7 +12,7 @@ use crate::within;
 
 /// How a client does tasks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum ClientKind {
     /// Not at all, with a session.
     PlainLegacy,
     /// Not at all, without one.
@@ -23,7 +23,7 @@ pub enum Kind {
     V2,
 }
 
-impl Kind {
+impl ClientKind {
     /// The word for it in documents.
     pub fn word(self) -> &'static str {
         match self {
@@ -54,11 +54,16 @@ impl Kind {
 }
 
 /// Every kind.
-pub const KINDS: [Kind; 4] = [Kind::PlainLegacy, Kind::PlainModern, Kind::V1, Kind::V2];
+pub const CLIENT_KINDS: [ClientKind; 4] = [
+    ClientKind::PlainLegacy,
+    ClientKind::PlainModern,
+    ClientKind::V1,
+    ClientKind::V2,
+];
 
 /// The end of a call, without the parts that depend on the generation.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Ending {
+pub enum CallEnd {
     /// A result.
     Result(Value),
     /// A code and a message.
@@ -73,7 +78,7 @@ pub type Responder = fn(&str, &Value) -> Result<Value, Value>;
 /// A client whose calls the test makes.
 pub struct Caller {
     /// How it does tasks.
-    pub kind: Kind,
+    pub kind: ClientKind,
     name: &'static str,
     /// How it responds to input requests.
     pub responder: Responder,
@@ -94,13 +99,13 @@ pub struct Caller {
 
 impl Caller {
     /// A client named `by-hand` that accepts every kind of input request.
-    pub async fn connect(kind: Kind, endpoint: &ServerEndpoint) -> Self {
+    pub async fn connect(kind: ClientKind, endpoint: &ServerEndpoint) -> Self {
         Self::connect_as(kind, endpoint, "by-hand", everything()).await
     }
 
     /// A client named `name` that declares these capabilities.
     pub async fn connect_as(
-        kind: Kind,
+        kind: ClientKind,
         endpoint: &ServerEndpoint,
         name: &'static str,
         capabilities: Value,
@@ -128,7 +133,7 @@ impl Caller {
             return;
         }
         let mut capabilities = self.capabilities.clone();
-        if self.kind == Kind::V1 {
+        if self.kind == ClientKind::V1 {
             capabilities["tasks"] = json!({});
         }
         let hello = json!({
@@ -165,7 +170,7 @@ impl Caller {
     }
 
     /// Calls a tool, answers its input requests and returns its end.
-    pub async fn call(&mut self, tool: &str, arguments: Value) -> Ending {
+    pub async fn call(&mut self, tool: &str, arguments: Value) -> CallEnd {
         let params = json!({ "name": tool, "arguments": arguments });
         let begun = self.begin(params.clone()).await;
         self.finish(params, begun).await
@@ -173,14 +178,14 @@ impl Caller {
 
     /// Calls a tool, and returns the first answer.
     pub async fn begin(&mut self, mut params: Value) -> Value {
-        if self.kind == Kind::V1 {
+        if self.kind == ClientKind::V1 {
             params["task"] = json!({});
         }
         self.request("tools/call", params).await
     }
 
     /// Drives a call to its end from its first answer.
-    pub async fn finish(&mut self, params: Value, mut answer: Value) -> Ending {
+    pub async fn finish(&mut self, params: Value, mut answer: Value) -> CallEnd {
         loop {
             let result = &answer["result"];
             let kind = result["resultType"].as_str();
@@ -199,7 +204,7 @@ impl Caller {
 
     /// Waits for a task with the helper tool, as a client without tasks does, and answers its input
     /// requests.
-    pub async fn wait(&mut self, task: &Value) -> Ending {
+    pub async fn wait(&mut self, task: &Value) -> CallEnd {
         let params = json!({ "name": "task_wait", "arguments": task });
         loop {
             let mut answer = self.request("tools/call", params.clone()).await;
@@ -221,7 +226,7 @@ impl Caller {
         self.request("tools/call", params).await
     }
 
-    async fn poll(&mut self, task: Value) -> Ending {
+    async fn poll(&mut self, task: Value) -> CallEnd {
         let mut answered = Vec::new();
         let task = json!({ "taskId": task });
         loop {
@@ -232,7 +237,7 @@ impl Caller {
                         &json!({ "result": now.get("result"), "error": now.get("error") }),
                     );
                 }
-                "cancelled" => return Ending::Cancelled,
+                "cancelled" => return CallEnd::Cancelled,
                 _ => {
                     let asks = &now["inputRequests"];
                     self.update(&task["taskId"], asks, &mut answered).await;
@@ -341,13 +346,13 @@ impl Caller {
     /// request.
     pub async fn cancel(&mut self, id: i64) {
         let params = match self.kind {
-            Kind::PlainModern if self.wire.close(id) => return,
-            Kind::PlainLegacy | Kind::PlainModern => {
+            ClientKind::PlainModern if self.wire.close(id) => return,
+            ClientKind::PlainLegacy | ClientKind::PlainModern => {
                 let cancelled = json!({ "requestId": id, "reason": "enough" });
                 return self.notify("notifications/cancelled", cancelled).await;
             }
-            Kind::V1 => self.answer_to(id).await["result"]["task"]["taskId"].clone(),
-            Kind::V2 => self.answer_to(id).await["result"]["taskId"].clone(),
+            ClientKind::V1 => self.answer_to(id).await["result"]["task"]["taskId"].clone(),
+            ClientKind::V2 => self.answer_to(id).await["result"]["taskId"].clone(),
         };
         let cancelled = self
             .request("tasks/cancel", json!({ "taskId": params }))
@@ -361,7 +366,7 @@ impl Caller {
 
     fn modern(&self, mut params: Value) -> Value {
         let mut capabilities = self.capabilities.clone();
-        if self.kind == Kind::V2 {
+        if self.kind == ClientKind::V2 {
             capabilities["extensions"]["io.modelcontextprotocol/tasks"] = json!({});
         }
         params["_meta"]["io.modelcontextprotocol/clientInfo"] =
@@ -397,13 +402,13 @@ pub fn everything() -> Value {
     json!({ "elicitation": {}, "sampling": {}, "roots": {} })
 }
 
-fn ended(answer: &Value) -> Ending {
+fn ended(answer: &Value) -> CallEnd {
     if let Some(error) = answer.get("error").filter(|error| !error.is_null()) {
         if error["data"]["status"] == "cancelled" {
-            return Ending::Cancelled;
+            return CallEnd::Cancelled;
         }
         let message = error["message"].as_str().expect("a string").to_owned();
-        return Ending::Error(error["code"].as_i64().expect("a number"), message);
+        return CallEnd::Error(error["code"].as_i64().expect("a number"), message);
     }
     let mut result = answer["result"].clone();
     let members = result.as_object_mut().unwrap_or_else(|| panic!("{answer}"));
@@ -415,7 +420,7 @@ fn ended(answer: &Value) -> Ending {
             members.remove("_meta");
         }
     }
-    Ending::Result(result)
+    CallEnd::Result(result)
 }
 
 /// The task that the response to a call names: as a handle of either generation, or in a ticket.

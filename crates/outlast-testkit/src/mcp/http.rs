@@ -11,7 +11,7 @@ use tokio::net::TcpStream;
 use crate::within;
 
 /// An answer whose head has arrived.
-pub struct Answer {
+pub struct HttpResponse {
     /// The status code.
     pub status: u16,
     headers: Vec<(String, String)>,
@@ -22,7 +22,7 @@ pub struct Answer {
 
 /// An event of a stream.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Event {
+pub struct SseEvent {
     /// The id, if it has one.
     pub id: Option<String>,
     /// None where the event has no data.
@@ -30,16 +30,16 @@ pub struct Event {
 }
 
 /// Sends the bytes of a request and reads the head of the answer.
-pub async fn send(address: SocketAddr, request: &[u8]) -> Answer {
+pub async fn send(address: SocketAddr, request: &[u8]) -> HttpResponse {
     let mut stream = within("a connection", TcpStream::connect(address))
         .await
         .expect("the server listens");
     // A server that has seen enough may answer and close before all is written.
     let _ = stream.write_all(request).await;
-    Answer::read(stream).await.expect("an answer")
+    HttpResponse::read(stream).await.expect("an answer")
 }
 
-impl Answer {
+impl HttpResponse {
     /// Reads the head of an answer, if the connection is not closed before.
     pub async fn read(stream: TcpStream) -> Option<Self> {
         within("the head of the answer", Self::read_head(stream)).await
@@ -95,13 +95,13 @@ impl Answer {
     }
 
     /// The next event, or none at the end of the stream. Comments are passed over.
-    pub async fn event(&mut self) -> Option<Event> {
+    pub async fn event(&mut self) -> Option<SseEvent> {
         within("an event", self.event_without_limit()).await
     }
 
     /// The same for a task that reads a stream on which nothing may come: who waits for its
     /// messages has the limit.
-    pub(super) async fn event_without_limit(&mut self) -> Option<Event> {
+    pub(super) async fn event_without_limit(&mut self) -> Option<SseEvent> {
         loop {
             let (mut id, mut data) = (None, None);
             let mut fields = 0;
@@ -126,7 +126,7 @@ impl Answer {
                 let message = data
                     .filter(|data| !data.is_empty())
                     .map(|data| serde_json::from_str(&data).expect("JSON"));
-                return Some(Event { id, message });
+                return Some(SseEvent { id, message });
             }
         }
     }

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use serde_json::{Value, json};
 
-use super::http::{self, Answer};
+use super::http::{self, HttpResponse};
 use super::http_request::{
     MODERN, message_headers, modern_headers, request_bytes, with_modern_meta,
 };
@@ -73,7 +73,7 @@ impl HttpClient {
     }
 
     /// Sends a request, whose answer may be anything.
-    pub async fn ask(&self, method: &str, params: Value) -> Answer {
+    pub async fn ask(&self, method: &str, params: Value) -> HttpResponse {
         self.post(&json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params }))
             .await
     }
@@ -116,7 +116,7 @@ impl HttpClient {
     }
 
     /// Calls a tool.
-    pub async fn tool(&self, name: &str, arguments: Value) -> Answer {
+    pub async fn tool(&self, name: &str, arguments: Value) -> HttpResponse {
         let params = json!({
             "name": name, "arguments": arguments, "_meta": { "progressToken": "p" },
         });
@@ -137,7 +137,7 @@ impl HttpClient {
     }
 
     /// Asks for the result of a task.
-    pub async fn result(&self, task: &str) -> Answer {
+    pub async fn result(&self, task: &str) -> HttpResponse {
         self.ask("tasks/result", json!({ "taskId": task })).await
     }
 
@@ -167,7 +167,7 @@ impl HttpClient {
     }
 
     /// Listens, in general or after an event.
-    pub async fn listen(&self, last: Option<&str>) -> Answer {
+    pub async fn listen(&self, last: Option<&str>) -> HttpResponse {
         let last = last.map(|last| ("last-event-id", last));
         let answer = self.send("GET", last.as_slice(), b"").await;
         assert_eq!(answer.status, 200);
@@ -176,18 +176,18 @@ impl HttpClient {
     }
 
     /// Ends the session.
-    pub async fn leave(&self) -> Answer {
+    pub async fn leave(&self) -> HttpResponse {
         self.send("DELETE", &[], b"").await
     }
 
     /// Sends a message.
-    pub async fn post(&self, message: &Value) -> Answer {
+    pub async fn post(&self, message: &Value) -> HttpResponse {
         self.post_with(message, &[]).await
     }
 
     /// Sends a message with these headers instead of the usual ones; one without a value is
     /// omitted.
-    pub async fn post_with(&self, message: &Value, other: &[(&str, &str)]) -> Answer {
+    pub async fn post_with(&self, message: &Value, other: &[(&str, &str)]) -> HttpResponse {
         let mirrored = if self.version == MODERN {
             modern_headers(message)
         } else {
@@ -199,13 +199,13 @@ impl HttpClient {
     }
 
     /// Sends a body.
-    pub async fn post_bytes(&self, body: &[u8]) -> Answer {
+    pub async fn post_bytes(&self, body: &[u8]) -> HttpResponse {
         self.send("POST", &[], body).await
     }
 
     /// Sends a request with these headers instead of the usual ones; one without a value is
     /// omitted.
-    pub async fn send(&self, method: &str, other: &[(&str, &str)], body: &[u8]) -> Answer {
+    pub async fn send(&self, method: &str, other: &[(&str, &str)], body: &[u8]) -> HttpResponse {
         self.send_with(method, &[], other, body).await
     }
 
@@ -215,7 +215,7 @@ impl HttpClient {
         mirrored: &[(&str, &str)],
         other: &[(&str, &str)],
         body: &[u8],
-    ) -> Answer {
+    ) -> HttpResponse {
         let mut headers = message_headers(self.version).to_vec();
         let token = self.token.map(|token| format!("Bearer {token}"));
         headers.extend(token.as_deref().map(|token| ("authorization", token)));

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::http_request::{
     MODERN, message_headers, modern_headers, request_bytes, with_modern_meta,
 };
-use crate::output::LIMIT;
+use crate::output::WAIT_LIMIT;
 
 /// A connection to a server.
 pub struct HttpConnection {
@@ -36,9 +36,9 @@ impl HttpConnection {
     pub fn open(authority: &str) -> Self {
         let stream = TcpStream::connect(authority);
         let stream = stream.unwrap_or_else(|error| panic!("{authority}: {error}"));
-        let limited = stream.set_read_timeout(Some(LIMIT));
+        let limited = stream.set_read_timeout(Some(WAIT_LIMIT));
         limited.expect("the limit is not zero");
-        let limited = stream.set_write_timeout(Some(LIMIT));
+        let limited = stream.set_write_timeout(Some(WAIT_LIMIT));
         limited.expect("the limit is not zero");
         Self {
             stream: BufReader::new(stream),

@@ -12,7 +12,7 @@ use tokio::net::TcpStream;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::JoinHandle;
 
-use super::http::Answer;
+use super::http::HttpResponse;
 use super::http_request::{MODERN, message_headers, modern_headers, request_bytes};
 use crate::within;
 
@@ -126,7 +126,7 @@ impl Drop for Streamable {
 
 impl HttpSession {
     /// Posts a message; a modern one repeats itself in headers (V2-HDR-1).
-    async fn post(&self, message: &Value) -> io::Result<Answer> {
+    async fn post(&self, message: &Value) -> io::Result<HttpResponse> {
         let headers = match self.version {
             MODERN => modern_headers(message),
             _ => Vec::new(),
@@ -139,7 +139,7 @@ impl HttpSession {
         method: &str,
         headers: &[(&str, &str)],
         body: &str,
-    ) -> io::Result<Answer> {
+    ) -> io::Result<HttpResponse> {
         let mut all = message_headers(self.version).to_vec();
         all.extend(headers);
         let token = self.token.as_ref().map(|token| format!("Bearer {token}"));
@@ -153,7 +153,7 @@ impl HttpSession {
         let request = request_bytes(&self.authority, method, "/mcp", &all, &[], body.as_bytes());
         let mut stream = TcpStream::connect(&self.authority).await?;
         stream.write_all(&request).await?;
-        let answer = Answer::read(stream).await;
+        let answer = HttpResponse::read(stream).await;
         let answer = answer.ok_or(io::ErrorKind::UnexpectedEof)?;
         if let Some(session) = answer.header("mcp-session-id") {
             *self.session.lock() = Some(session.to_owned());
@@ -164,7 +164,7 @@ impl HttpSession {
 
 /// Passes every message of the body on. One that ends without the answer to `id` has broken.
 async fn pass_on(
-    mut answer: Answer,
+    mut answer: HttpResponse,
     sender: &UnboundedSender<Value>,
     id: Option<i64>,
 ) -> io::Result<()> {

@@ -8,23 +8,23 @@ use outlast_engine::store::{Record, Snapshot};
 use outlast_engine::{Owner, Scope, Store, StoreError, Task, TaskId};
 use outlast_wire::Raw;
 
-use crate::facts::Contents;
+use crate::facts::Versions;
 
 /// What a store holds, and the tasks in full.
 #[derive(Debug, Default)]
-pub(crate) struct Everything {
-    pub(crate) contents: Contents,
+pub(crate) struct StoreContents {
+    pub(crate) contents: Versions,
     pub(crate) tasks: Vec<Arc<Task>>,
 }
 
-impl Everything {
+impl StoreContents {
     /// Reads all of it: the list of each owner, each task and its body, the records.
     pub(crate) async fn of(store: &dyn Store) -> Result<Self, StoreError> {
         let mut everything = Self::default();
         for owner in owners() {
             let mut after = None;
             loop {
-                let page = store.page(&owner, after, PAGE).await?;
+                let page = store.page(&owner, after, PAGE_TASKS).await?;
                 for id in page.tasks.iter().map(Snapshot::id) {
                     everything.add(store, &owner, id).await?;
                 }
@@ -97,4 +97,4 @@ pub(crate) fn hash(value: &(impl Hash + ?Sized)) -> u64 {
 pub(crate) const RECORD_KIND: &str = "crash";
 
 /// Small, so that lists are walked.
-const PAGE: usize = 17;
+const PAGE_TASKS: usize = 17;

@@ -23,7 +23,7 @@ use outlast_testkit::death::SeededRandom;
 
 /// One operation on the files of a folder. Inodes have the numbers that the system gave them.
 #[derive(Clone, Debug)]
-pub(crate) enum Operation {
+pub(crate) enum FileOperation {
     Create {
         inode: u64,
         name: String,
@@ -71,49 +71,49 @@ pub(crate) type Files = BTreeMap<String, Vec<u8>>;
 /// What the disk and the system hold at one moment.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Disk {
-    files: Vec<File>,
+    files: Vec<SimulatedFile>,
     /// The index in `files` for the number that the system uses now.
     by_inode: HashMap<u64, usize>,
     /// Names that are on the disk for certain.
     names: BTreeMap<String, usize>,
     /// What happened to names since.
-    entries: Vec<Entry>,
+    entries: Vec<PendingName>,
     /// Syncs under way.
-    syncs: HashMap<u64, Begun>,
+    syncs: HashMap<u64, PendingSync>,
 }
 
 #[derive(Clone, Debug, Default)]
-struct File {
+struct SimulatedFile {
     synced: Vec<u8>,
     /// What happened since, in order.
-    pending: Vec<Change>,
+    pending: Vec<ContentChange>,
     /// How many changes were taken from the front of `pending`.
     taken: usize,
 }
 
 #[derive(Clone, Debug)]
-enum Change {
+enum ContentChange {
     Write { at: usize, bytes: Arc<[u8]> },
     Truncate { length: usize },
 }
 
 /// A change of names.
 #[derive(Clone, Debug)]
-struct Entry {
-    change: Naming,
+struct PendingName {
+    change: NameOperation,
     /// A file was synced since, so a journal has it.
     in_journal: bool,
 }
 
 #[derive(Clone, Debug)]
-enum Naming {
+enum NameOperation {
     Create { name: String, file: usize },
     Unlink { name: String },
     Rename { from: String, to: String },
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Begun {
+struct PendingSync {
     target: Target,
     /// The index of the file, for files.
     file: usize,
@@ -150,44 +150,50 @@ impl Disk {
         let mut disk = Self::default();
         for (name, content) in files {
             disk.names.insert(name.clone(), disk.files.len());
-            disk.files.push(File {
+            disk.files.push(SimulatedFile {
                 synced: content.clone(),
-                ..File::default()
+                ..SimulatedFile::default()
             });
         }
         disk
     }
 
     /// Does what the system did. An error means that the record and the model do not fit.
-    pub(crate) fn apply(&mut self, operation: &Operation) -> Result<(), String> {
+    pub(crate) fn apply(&mut self, operation: &FileOperation) -> Result<(), String> {
         match operation {
-            Operation::Create { inode, name } => {
+            FileOperation::Create { inode, name } => {
                 let file = self.files.len();
-                self.files.push(File::default());
+                self.files.push(SimulatedFile::default());
                 self.by_inode.insert(*inode, file);
                 let name = name.clone();
-                self.rename(Naming::Create { name, file });
+                self.rename(NameOperation::Create { name, file });
             }
-            Operation::Open { inode, name } => {
+            FileOperation::Open { inode, name } => {
                 let Some(file) = self.newest_names().get(name).copied() else {
                     return Err(format!("{name} was opened and is not there"));
                 };
                 self.by_inode.insert(*inode, file);
             }
-            Operation::Write { inode, at, bytes } => {
+            FileOperation::Write { inode, at, bytes } => {
                 let (at, bytes) = (*at, bytes.clone());
-                self.file(*inode)?.pending.push(Change::Write { at, bytes });
+                self.file(*inode)?
+                    .pending
+                    .push(ContentChange::Write { at, bytes });
             }
-            Operation::Truncate { inode, length } => {
+            FileOperation::Truncate { inode, length } => {
                 let length = *length;
-                self.file(*inode)?.pending.push(Change::Truncate { length });
+                self.file(*inode)?
+                    .pending
+                    .push(ContentChange::Truncate { length });
             }
-            Operation::Unlink { name } => self.rename(Naming::Unlink { name: name.clone() }),
-            Operation::Rename { from, to } => {
+            FileOperation::Unlink { name } => {
+                self.rename(NameOperation::Unlink { name: name.clone() })
+            }
+            FileOperation::Rename { from, to } => {
                 let (from, to) = (from.clone(), to.clone());
-                self.rename(Naming::Rename { from, to });
+                self.rename(NameOperation::Rename { from, to });
             }
-            Operation::SyncBegin { target, number } => {
+            FileOperation::SyncBegin { target, number } => {
                 let (file, changes) = match target {
                     Target::Folder => (0, 0),
                     Target::File(inode) => {
@@ -196,7 +202,7 @@ impl Disk {
                         (self.by_inode[inode], changes)
                     }
                 };
-                let begun = Begun {
+                let begun = PendingSync {
                     target: *target,
                     file,
                     changes,
@@ -204,7 +210,7 @@ impl Disk {
                 };
                 self.syncs.insert(*number, begun);
             }
-            Operation::SyncEnd { number } => {
+            FileOperation::SyncEnd { number } => {
                 let begun = self.syncs.remove(number);
                 let begun = begun.ok_or_else(|| format!("sync {number} ended without a begin"))?;
                 match begun.target {
@@ -232,14 +238,14 @@ impl Disk {
         image
     }
 
-    fn file(&mut self, inode: u64) -> Result<&mut File, String> {
+    fn file(&mut self, inode: u64) -> Result<&mut SimulatedFile, String> {
         let file = self.by_inode.get(&inode);
         let file = file.ok_or_else(|| format!("inode {inode} is not known"))?;
         Ok(&mut self.files[*file])
     }
 
-    fn rename(&mut self, change: Naming) {
-        self.entries.push(Entry {
+    fn rename(&mut self, change: NameOperation) {
+        self.entries.push(PendingName {
             change,
             in_journal: false,
         });
@@ -255,7 +261,7 @@ impl Disk {
         }
     }
 
-    fn sync_file(&mut self, begun: Begun) {
+    fn sync_file(&mut self, begun: PendingSync) {
         let file = &mut self.files[begun.file];
         let count = begun.changes.saturating_sub(file.taken);
         for change in file.pending.drain(..count) {
@@ -312,7 +318,7 @@ impl Disk {
     }
 }
 
-impl Naming {
+impl NameOperation {
     fn apply(&self, names: &mut BTreeMap<String, usize>) {
         match self {
             Self::Create { name, file } => {
@@ -337,7 +343,7 @@ impl Naming {
     }
 }
 
-impl File {
+impl SimulatedFile {
     fn after_loss(&self, choice: Choice, random: &mut SeededRandom, image: &mut Image) -> Vec<u8> {
         let mut content = self.synced.clone();
         if choice == Choice::Everything || self.pending.is_empty() {
@@ -359,13 +365,13 @@ impl File {
         let mut sizes = vec![size];
         for (number, change) in pending.iter().enumerate() {
             match change {
-                Change::Truncate { length } => {
+                ContentChange::Truncate { length } => {
                     content.truncate(*length);
                     content.resize(*length, 0);
                     (size, largest) = (*length, *length);
                     sizes = vec![size];
                 }
-                Change::Write { at, bytes } => {
+                ContentChange::Write { at, bytes } => {
                     largest = largest.max(at + bytes.len());
                     sizes.push(largest);
                     for sector in sectors(*at, bytes.len()) {
@@ -392,7 +398,7 @@ impl File {
     }
 
     /// The changes before the first truncation that is lost.
-    fn until_lost_truncation(&self, random: &mut SeededRandom) -> &[Change] {
+    fn until_lost_truncation(&self, random: &mut SeededRandom) -> &[ContentChange] {
         let truncations: Vec<_> = (0..self.pending.len())
             .filter(|number| !self.pending[*number].is_write())
             .collect();
@@ -404,7 +410,7 @@ impl File {
 
 /// For each sector the last of the writes to it that reached the disk.
 fn last_persisted(
-    pending: &[Change],
+    pending: &[ContentChange],
     random: &mut SeededRandom,
     image: &mut Image,
 ) -> BTreeMap<usize, usize> {
@@ -439,7 +445,7 @@ fn last_persisted(
     last
 }
 
-impl Change {
+impl ContentChange {
     fn is_write(&self) -> bool {
         matches!(self, Self::Write { .. })
     }
@@ -472,16 +478,16 @@ fn put(content: &mut Vec<u8>, at: usize, bytes: &[u8]) {
 fn sectors(at: usize, length: usize) -> Range<usize> {
     match length {
         0 => 0..0,
-        _ => at / SECTOR..(at + length - 1) / SECTOR + 1,
+        _ => at / SECTOR_BYTES..(at + length - 1) / SECTOR_BYTES + 1,
     }
 }
 
 /// Which of the `length` bytes at `at` lie in that sector, as places in the file.
 fn part(sector: usize, at: usize, length: usize) -> Range<usize> {
-    let start = (sector * SECTOR).max(at);
-    let end = ((sector + 1) * SECTOR).min(at + length);
+    let start = (sector * SECTOR_BYTES).max(at);
+    let end = ((sector + 1) * SECTOR_BYTES).min(at + length);
     start..end
 }
 
 /// What a disk writes as a whole, in bytes.
-const SECTOR: usize = 512;
+const SECTOR_BYTES: usize = 512;

@@ -10,18 +10,21 @@ use serde::{Deserialize, Serialize};
 
 /// What a process says in the record, between its operations on files.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) enum Note {
+pub(crate) enum ProcessNote {
     /// The store is about to be asked for these changes, which take place together or not at all.
-    Asked { request: u64, changes: Vec<Change> },
+    Requested {
+        request: u64,
+        changes: Vec<VersionChange>,
+    },
     /// The store has acknowledged the request.
     Acknowledged { request: u64 },
     /// The process has opened the store and found this, and nothing else.
-    Found(Contents),
+    Found(Versions),
 }
 
 /// The next version of a thing.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct Change {
+pub(crate) struct VersionChange {
     pub(crate) thing: String,
     pub(crate) version: u64,
     /// The fingerprint, or nothing if the thing is removed.
@@ -29,14 +32,14 @@ pub(crate) struct Change {
 }
 
 /// Everything in a store: version and fingerprint of each thing.
-pub(crate) type Contents = BTreeMap<String, (u64, u64)>;
+pub(crate) type Versions = BTreeMap<String, (u64, u64)>;
 
 /// What is known of a store from the outside at one moment.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Facts {
     things: BTreeMap<String, Thing>,
     /// Requests without an acknowledgement.
-    open: BTreeMap<u64, Vec<Change>>,
+    open: BTreeMap<u64, Vec<VersionChange>>,
     /// How many processes have opened the store.
     processes: u64,
 }
@@ -44,20 +47,20 @@ pub(crate) struct Facts {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Thing {
     /// The acknowledged state, then those that were asked for and may have taken place.
-    states: Vec<State>,
+    states: Vec<ThingState>,
     /// Whether anything was acknowledged.
     is_fact: bool,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
-struct State {
+struct ThingState {
     version: u64,
     fingerprint: Option<u64>,
 }
 
 /// How an image contradicts the facts.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Broken {
+pub(crate) enum Contradiction {
     /// The store does not open, does not answer, or cannot be written.
     Refused(String),
     /// Something panicked.
@@ -76,26 +79,26 @@ pub(crate) enum Broken {
 
 impl Facts {
     /// Records a note. Fails if a process found something that contradicts the facts.
-    pub(crate) fn note(&mut self, note: &Note) -> Result<(), Vec<Broken>> {
+    pub(crate) fn note(&mut self, note: &ProcessNote) -> Result<(), Vec<Contradiction>> {
         match note {
-            Note::Asked { request, changes } => {
+            ProcessNote::Requested { request, changes } => {
                 for change in changes {
                     let thing = self.things.entry(change.thing.clone()).or_default();
-                    thing.states.push(State {
+                    thing.states.push(ThingState {
                         version: change.version,
                         fingerprint: change.fingerprint,
                     });
                 }
                 self.open.insert(*request, changes.clone());
             }
-            Note::Acknowledged { request } => {
+            ProcessNote::Acknowledged { request } => {
                 for change in self.open.remove(request).unwrap_or_default() {
                     let thing = self.things.entry(change.thing).or_default();
                     thing.states.retain(|state| state.version >= change.version);
                     thing.is_fact = true;
                 }
             }
-            Note::Found(contents) => {
+            ProcessNote::Found(contents) => {
                 let broken = self.contradictions(contents);
                 if !broken.is_empty() {
                     return Err(broken);
@@ -124,7 +127,7 @@ impl Facts {
     }
 
     /// Everything in which `contents` contradicts the facts.
-    pub(crate) fn contradictions(&self, contents: &Contents) -> Vec<Broken> {
+    pub(crate) fn contradictions(&self, contents: &Versions) -> Vec<Contradiction> {
         let mut broken = Vec::new();
         for (name, thing) in &self.things {
             let found = contents.get(name);
@@ -137,21 +140,21 @@ impl Facts {
             );
             let oldest = thing.states.first().map_or(0, |state| state.version);
             broken.push(match found {
-                None => Broken::Lost(text),
+                None => Contradiction::Lost(text),
                 Some(_) if thing.states.iter().all(|state| state.fingerprint.is_none()) => {
-                    Broken::Returned(text)
+                    Contradiction::Returned(text)
                 }
-                Some((version, _)) if *version < oldest => Broken::Lost(text),
-                Some(_) => Broken::Changed(text),
+                Some((version, _)) if *version < oldest => Contradiction::Lost(text),
+                Some(_) => Contradiction::Changed(text),
             });
         }
         for (name, found) in contents {
             if !self.things.contains_key(name) {
-                broken.push(Broken::Invented(format!("{name}: {found:?}")));
+                broken.push(Contradiction::Invented(format!("{name}: {found:?}")));
             }
         }
         for (request, changes) in &self.open {
-            let took_place = |change: &Change| {
+            let took_place = |change: &VersionChange| {
                 let thing = self.things.get(&change.thing)?;
                 let state = thing.matching(contents.get(&change.thing))?;
                 Some(state.version >= change.version)
@@ -159,7 +162,9 @@ impl Facts {
             let mut each = changes.iter().filter_map(took_place);
             let first = each.next();
             if each.any(|other| Some(other) != first) {
-                broken.push(Broken::Split(format!("request {request}: {changes:?}")));
+                broken.push(Contradiction::Split(format!(
+                    "request {request}: {changes:?}"
+                )));
             }
         }
         broken
@@ -168,7 +173,7 @@ impl Facts {
 
 impl Thing {
     /// The state that was found, if it is one of those that are possible.
-    fn matching(&self, found: Option<&(u64, u64)>) -> Option<&State> {
+    fn matching(&self, found: Option<&(u64, u64)>) -> Option<&ThingState> {
         let found = found.map(|(_, fingerprint)| *fingerprint);
         let mut states = self.states.iter().rev();
         states.find(|state| state.fingerprint == found)
@@ -179,7 +184,7 @@ impl Default for Thing {
     /// A thing that was never requested.
     fn default() -> Self {
         Self {
-            states: vec![State {
+            states: vec![ThingState {
                 version: 0,
                 fingerprint: None,
             }],
@@ -188,7 +193,7 @@ impl Default for Thing {
     }
 }
 
-impl fmt::Display for Broken {
+impl fmt::Display for Contradiction {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{self:?}")
     }

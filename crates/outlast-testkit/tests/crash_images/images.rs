@@ -14,14 +14,14 @@ use outlast_testkit::death::SeededRandom;
 use tempfile::TempDir;
 use tokio::runtime::{Builder, Runtime};
 
-use crate::contents::{Everything, owners, task_name};
-use crate::disk::{Choice, Disk, Image, Operation};
-use crate::facts::{Broken, Facts};
-use crate::recording::{Event, Recording, write_files};
+use crate::contents::{StoreContents, owners, task_name};
+use crate::disk::{Choice, Disk, FileOperation, Image};
+use crate::facts::{Contradiction, Facts};
+use crate::recording::{RecordedEvent, Recording, write_files};
 
 /// What the images of a recording showed.
 #[derive(Debug, Default)]
-pub(crate) struct Tally {
+pub(crate) struct CheckResult {
     /// At how many moments the power failed.
     pub(crate) cuts: usize,
     pub(crate) images: usize,
@@ -39,14 +39,14 @@ pub(crate) struct Tally {
 pub(crate) struct Failure {
     /// Before which event the power failed, and which image of that moment it is.
     pub(crate) image: (usize, u64),
-    pub(crate) broken: Vec<Broken>,
+    pub(crate) broken: Vec<Contradiction>,
     pub(crate) files: crate::disk::Files,
 }
 
 /// Checks at least `wanted` images: at every moment one in which the disk has everything that was
 /// written (every prefix of the record), and others in which it lacks a part, at least half as
 /// many.
-pub(crate) fn check(recording: &Recording, seed: u64, wanted: usize) -> Tally {
+pub(crate) fn check(recording: &Recording, seed: u64, wanted: usize) -> CheckResult {
     let cuts = cuts(&recording.events);
     let others = wanted.saturating_sub(cuts.len()).max(cuts.len() / 2);
     let mut work: Vec<_> = cuts.iter().map(|cut| (*cut, 1)).collect();
@@ -55,27 +55,33 @@ pub(crate) fn check(recording: &Recording, seed: u64, wanted: usize) -> Tally {
         work[random.below(cuts.len() as u64) as usize].1 += 1;
     }
     let threads = std::thread::available_parallelism().map_or(1, |count| count.get().min(4));
-    let tallies: Vec<Tally> = std::thread::scope(|scope| {
+    let tallies: Vec<CheckResult> = std::thread::scope(|scope| {
         let share = |thread| {
             let mine: Vec<_> = work.iter().copied().skip(thread).step_by(threads).collect();
             scope.spawn(move || check_cuts(recording, seed, &mine))
         };
         let shares: Vec<_> = (0..threads).map(share).collect();
         let joined = shares.into_iter().map(|share| share.join());
-        joined.map(|tally| tally.expect("a check ends")).collect()
+        joined.map(|result| result.expect("a check ends")).collect()
     });
-    tallies.into_iter().fold(Tally::default(), Tally::and)
+    tallies
+        .into_iter()
+        .fold(CheckResult::default(), CheckResult::and)
 }
 
 /// The moments at which the loss of power makes a difference: before each operation that changes
 /// the disk, and at the end. What was acknowledged before the operation was acknowledged by then.
-pub(crate) fn cuts(events: &[Event]) -> Vec<usize> {
-    let changes = |event: &Event| match event {
-        Event::Note(_) => false,
-        Event::Operation(Operation::Open { .. } | Operation::SyncBegin { .. }) => false,
+pub(crate) fn cuts(events: &[RecordedEvent]) -> Vec<usize> {
+    let changes = |event: &RecordedEvent| match event {
+        RecordedEvent::ProcessNote(_) => false,
+        RecordedEvent::FileOperation(
+            FileOperation::Open { .. } | FileOperation::SyncBegin { .. },
+        ) => false,
         // Room that is set aside: whole or not, it says nothing.
-        Event::Operation(Operation::Write { bytes, .. }) => bytes.iter().any(|byte| *byte != 0),
-        Event::Operation(_) => true,
+        RecordedEvent::FileOperation(FileOperation::Write { bytes, .. }) => {
+            bytes.iter().any(|byte| *byte != 0)
+        }
+        RecordedEvent::FileOperation(_) => true,
     };
     let before = (0..events.len()).filter(|at| changes(&events[*at]));
     before.chain([events.len()]).collect()
@@ -87,20 +93,20 @@ pub(crate) fn random(seed: u64, cut: usize, number: u64) -> SeededRandom {
 }
 
 /// Checks so many images of each moment.
-fn check_cuts(recording: &Recording, seed: u64, cuts: &[(usize, u64)]) -> Tally {
-    let bench = Bench::new();
-    let mut tally = Tally::default();
+fn check_cuts(recording: &Recording, seed: u64, cuts: &[(usize, u64)]) -> CheckResult {
+    let checker = ImageChecker::new();
+    let mut result = CheckResult::default();
     let mut moment = Moment::first(recording);
     for (cut, images) in cuts {
         if let Err(broken) = moment.advance(recording, *cut) {
-            tally.failures.push(Failure {
+            result.failures.push(Failure {
                 image: (*cut, 0),
                 broken,
                 files: moment.disk.newest(),
             });
-            return tally;
+            return result;
         }
-        tally.cuts += 1;
+        result.cuts += 1;
         for number in 0..*images {
             let mut random = random(seed, *cut, number);
             let choice = match number {
@@ -109,13 +115,13 @@ fn check_cuts(recording: &Recording, seed: u64, cuts: &[(usize, u64)]) -> Tally 
                 _ => Choice::Random,
             };
             let image = moment.disk.image(choice, &mut random);
-            let broken = bench.check(&image, &moment.facts, random.percent(10));
-            tally.images += 1;
-            tally.facts += moment.facts.count();
-            tally.torn += image.torn;
-            tally.missing += image.missing;
+            let broken = checker.check(&image, &moment.facts, random.percent(10));
+            result.images += 1;
+            result.facts += moment.facts.count();
+            result.torn += image.torn;
+            result.missing += image.missing;
             if !broken.is_empty() {
-                tally.failures.push(Failure {
+                result.failures.push(Failure {
                     image: (*cut, number),
                     broken,
                     files: image.files,
@@ -123,10 +129,10 @@ fn check_cuts(recording: &Recording, seed: u64, cuts: &[(usize, u64)]) -> Tally 
             }
         }
     }
-    tally
+    result
 }
 
-impl Tally {
+impl CheckResult {
     fn and(mut self, other: Self) -> Self {
         self.add(other);
         self
@@ -161,11 +167,15 @@ impl Moment {
 
     /// Moves on to the moment before event number `to`. Fails if a process found less than was
     /// acknowledged.
-    pub(crate) fn advance(&mut self, recording: &Recording, to: usize) -> Result<(), Vec<Broken>> {
+    pub(crate) fn advance(
+        &mut self,
+        recording: &Recording,
+        to: usize,
+    ) -> Result<(), Vec<Contradiction>> {
         for event in &recording.events[self.at..to] {
             match event {
-                Event::Note(note) => self.facts.note(note)?,
-                Event::Operation(operation) => {
+                RecordedEvent::ProcessNote(note) => self.facts.note(note)?,
+                RecordedEvent::FileOperation(operation) => {
                     let applied = self.disk.apply(operation);
                     applied.expect("the record was read as a whole before");
                 }
@@ -177,12 +187,12 @@ impl Moment {
 }
 
 /// Where images are opened.
-pub(crate) struct Bench {
+pub(crate) struct ImageChecker {
     folder: TempDir,
     runtime: Runtime,
 }
 
-impl Bench {
+impl ImageChecker {
     pub(crate) fn new() -> Self {
         // In memory if possible: these files need not survive the test.
         let folder = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir());
@@ -194,7 +204,7 @@ impl Bench {
     }
 
     /// Opens an image and says how it contradicts the facts.
-    pub(crate) fn check(&self, image: &Image, facts: &Facts, twice: bool) -> Vec<Broken> {
+    pub(crate) fn check(&self, image: &Image, facts: &Facts, twice: bool) -> Vec<Contradiction> {
         let folder = self.folder.path().join("image");
         write_files(&folder, &image.files).expect("an image can be written");
         let path = folder.join("tasks.db");
@@ -207,30 +217,36 @@ impl Bench {
             Ok(Err(refused)) => vec![refused],
             Err(panic) => {
                 let text = panic.downcast_ref::<String>().cloned();
-                vec![Broken::Panicked(text.unwrap_or_default())]
+                vec![Contradiction::Panicked(text.unwrap_or_default())]
             }
         }
     }
 }
 
-async fn examine(path: &Path, facts: &Facts, twice: bool) -> Result<Vec<Broken>, Broken> {
-    let everything = use_once(path, ANOTHER).await?;
+async fn examine(
+    path: &Path,
+    facts: &Facts,
+    twice: bool,
+) -> Result<Vec<Contradiction>, Contradiction> {
+    let everything = open_and_insert(path, FIRST_UNUSED_NUMBER).await?;
     let mut broken = facts.contradictions(&everything.contents);
     if twice {
         // What was found is still there when the store has been used and closed.
-        let mut again = use_once(path, ANOTHER + 1).await?;
-        again.contents.remove(&task_name(fixtures::id(ANOTHER)));
+        let mut again = open_and_insert(path, FIRST_UNUSED_NUMBER + 1).await?;
+        again
+            .contents
+            .remove(&task_name(fixtures::id(FIRST_UNUSED_NUMBER)));
         broken.extend(facts.contradictions(&again.contents));
     }
     Ok(broken)
 }
 
 /// Opens a store, reads everything, adds task number `number` and closes the store.
-async fn use_once(path: &Path, number: u64) -> Result<Everything, Broken> {
+async fn open_and_insert(path: &Path, number: u64) -> Result<StoreContents, Contradiction> {
     let store = Sqlite::open_blocking(path, SqliteOptions::default());
-    let store = store.map_err(|error| Broken::Refused(error.to_string()))?;
-    let refused = |error: StoreError| Broken::Refused(error.to_string());
-    let everything = Everything::of(&store).await.map_err(refused)?;
+    let store = store.map_err(|error| Contradiction::Refused(error.to_string()))?;
+    let refused = |error: StoreError| Contradiction::Refused(error.to_string());
+    let everything = StoreContents::of(&store).await.map_err(refused)?;
     let mut counted = 0;
     for owner in owners() {
         counted += store.usage(&owner).await.map_err(refused)?.owner_retained as usize;
@@ -238,13 +254,13 @@ async fn use_once(path: &Path, number: u64) -> Result<Everything, Broken> {
     if counted != everything.tasks.len() {
         let read = everything.tasks.len();
         let text = format!("{counted} tasks are counted, {read} can be read");
-        return Err(Broken::Lost(text));
+        return Err(Contradiction::Lost(text));
     }
     let added = store
         .insert(fixtures::insertion(fixtures::task(number)))
         .await;
     if !matches!(added.map_err(refused)?, InsertResult::New(_)) {
-        return Err(Broken::Refused("a new task is not added".to_owned()));
+        return Err(Contradiction::Refused("a new task is not added".to_owned()));
     }
     // P10: a request that is repeated finds its task.
     if let Some(task) = everything
@@ -255,7 +271,7 @@ async fn use_once(path: &Path, number: u64) -> Result<Everything, Broken> {
         let again = store.insert(fixtures::insertion(repeated(task))).await;
         if !matches!(again.map_err(refused)?, InsertResult::Existing(id) if id == task.id) {
             let text = format!("the request key of task {} is not known", task.id);
-            return Err(Broken::Lost(text));
+            return Err(Contradiction::Lost(text));
         }
     }
     store.close().await.map_err(refused)?;
@@ -268,10 +284,10 @@ fn repeated(task: &Task) -> Task {
         owner: task.owner.clone(),
         origin: task.origin.clone(),
         request_key: task.request_key.clone(),
-        ..fixtures::new_task(ANOTHER + 2)
+        ..fixtures::new_task(FIRST_UNUSED_NUMBER + 2)
     };
     Task::new(new, fixtures::CREATED)
 }
 
 /// The first number of tasks that no process makes.
-const ANOTHER: u64 = 1 << 60;
+const FIRST_UNUSED_NUMBER: u64 = 1 << 60;

@@ -19,42 +19,45 @@ use outlast_testkit::death::SeededRandom;
 use outlast_wire::Raw;
 
 use crate::contents::{
-    Everything, RECORD_KIND, fingerprint, hash, owners, record_name, record_version, task_name,
+    RECORD_KIND, StoreContents, fingerprint, hash, owners, record_name, record_version, task_name,
 };
-use crate::facts::{Change, Note};
+use crate::facts::{ProcessNote, VersionChange};
 
 /// What a process does.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Order {
+pub(crate) struct ProcessPlan {
     pub(crate) seed: u64,
     /// How many steps each worker takes.
     pub(crate) steps: u64,
     /// Its number among those that use the store.
     pub(crate) number: u64,
-    pub(crate) end: End,
+    pub(crate) end: ProcessEnd,
 }
 
 /// How a process ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum End {
+pub(crate) enum ProcessEnd {
     /// It is killed while its workers go on.
-    Die,
+    Killed,
     /// It closes the store when they are done.
-    Close,
+    Closed,
 }
 
 /// The test that is the process.
 pub(crate) const PROCESS: &str = "load::the_recorded_process";
 
 /// Tells the process what to do.
-pub(crate) fn order(process: &mut Process, store: &Path, notes: &Path, order: Order) {
+pub(crate) fn configure(process: &mut Process, store: &Path, notes: &Path, plan: ProcessPlan) {
     process
         .env(STORE, store)
         .env(NOTES, notes)
-        .env(SEED, order.seed.to_string())
-        .env(STEPS, order.steps.to_string())
-        .env(NUMBER, order.number.to_string())
-        .env(DIES, u8::from(order.end == End::Die).to_string());
+        .env(SEED, plan.seed.to_string())
+        .env(STEPS, plan.steps.to_string())
+        .env(NUMBER, plan.number.to_string())
+        .env(
+            IS_KILLED,
+            u8::from(plan.end == ProcessEnd::Killed).to_string(),
+        );
 }
 
 #[test]
@@ -69,7 +72,7 @@ fn the_recorded_process() {
     };
     let notes = std::env::var(NOTES).expect("it is set with the others");
     let notes = OpenOptions::new().write(true).open(notes);
-    let life = ChildProcess {
+    let child = ChildProcess {
         path: PathBuf::from(folder).join("tasks.db"),
         notes: Arc::new(Notes {
             file: notes.expect("the notes can be opened"),
@@ -79,14 +82,14 @@ fn the_recorded_process() {
         seed: number(SEED),
         steps: number(STEPS),
         number: number(NUMBER),
-        dies: number(DIES) == 1,
+        is_killed: number(IS_KILLED) == 1,
     };
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()
         .build()
         .expect("a runtime");
-    runtime.block_on(life.live());
+    runtime.block_on(child.run());
 }
 
 struct ChildProcess {
@@ -95,17 +98,17 @@ struct ChildProcess {
     seed: u64,
     steps: u64,
     number: u64,
-    dies: bool,
+    is_killed: bool,
 }
 
 impl ChildProcess {
-    async fn live(self) {
+    async fn run(self) {
         let store = Sqlite::open(&self.path, SqliteOptions::default()).await;
         let store: Arc<dyn Store> = Arc::new(store.expect("the store opens"));
-        let found = Everything::of(&*store).await.expect("the store answers");
-        self.notes.say(&Note::Found(found.contents));
-        let over = Arc::new(AtomicBool::new(false));
-        let checkpoints = self.checkpoints(over.clone());
+        let found = StoreContents::of(&*store).await.expect("the store answers");
+        self.notes.write(&ProcessNote::Found(found.contents));
+        let has_ended = Arc::new(AtomicBool::new(false));
+        let checkpoints = self.checkpoints(has_ended.clone());
         let mut workers = Vec::new();
         for number in 0..WORKERS {
             let tasks = found.tasks.iter().skip(number as usize);
@@ -118,35 +121,35 @@ impl ChildProcess {
                 made: 0,
                 records: [0; 2],
             };
-            let steps = if self.dies && number > 0 {
+            let steps = if self.is_killed && number > 0 {
                 u64::MAX
             } else {
                 self.steps
             };
             workers.push(tokio::spawn(worker.work(steps)));
         }
-        if self.dies {
+        if self.is_killed {
             let first = workers.remove(0);
             first.await.expect("the worker does not panic");
-            self.notes.die();
+            self.notes.request_kill();
         }
         for worker in workers {
             worker.await.expect("the worker does not panic");
         }
-        over.store(true, Ordering::Relaxed);
+        has_ended.store(true, Ordering::Relaxed);
         checkpoints.join().expect("the checkpoints do not panic");
         store.close().await.expect("the store closes");
     }
 
     /// Moves the WAL into the file now and then, as SQLite does by itself after many more writes,
     /// and as another program that looks at the file may do.
-    fn checkpoints(&self, over: Arc<AtomicBool>) -> std::thread::JoinHandle<()> {
+    fn checkpoints(&self, has_ended: Arc<AtomicBool>) -> std::thread::JoinHandle<()> {
         let (path, notes) = (self.path.clone(), self.notes.clone());
         let mut random = SeededRandom::new(self.seed ^ !self.number);
         std::thread::spawn(move || {
             let other = rusqlite::Connection::open(path).expect("the file can be opened beside");
             let mut next = 10;
-            while !over.load(Ordering::Relaxed) {
+            while !has_ended.load(Ordering::Relaxed) {
                 if notes.acknowledged.load(Ordering::Relaxed) >= next {
                     let how = ["PASSIVE", "PASSIVE", "RESTART", "TRUNCATE"];
                     let how = how[random.below(how.len() as u64) as usize];
@@ -169,23 +172,23 @@ struct Notes {
 }
 
 impl Notes {
-    fn say(&self, note: &Note) {
+    fn write(&self, note: &ProcessNote) {
         let text = serde_json::to_vec(note).expect("strings and numbers are JSON");
         (&self.file).write_all(&text).expect("the recorder listens");
     }
 
-    fn requested(&self, changes: Vec<Change>) -> u64 {
+    fn requested(&self, changes: Vec<VersionChange>) -> u64 {
         let request = self.requests.fetch_add(1, Ordering::Relaxed);
-        self.say(&Note::Asked { request, changes });
+        self.write(&ProcessNote::Requested { request, changes });
         request
     }
 
     fn acknowledged(&self, request: u64) {
-        self.say(&Note::Acknowledged { request });
+        self.write(&ProcessNote::Acknowledged { request });
         self.acknowledged.fetch_add(1, Ordering::Relaxed);
     }
 
-    fn die(&self) {
+    fn request_kill(&self) {
         let _ = (&self.file).write_all(b"die");
     }
 }
@@ -312,7 +315,7 @@ impl Worker {
         }
         let mut requests = Vec::new();
         for task in &tasks {
-            let change = Change {
+            let change = VersionChange {
                 thing: task_name(task.id),
                 version: u64::from(task.revision.0) + 1,
                 fingerprint: None,
@@ -378,12 +381,14 @@ impl Worker {
         }
     }
 
-    /// Takes one of its tasks that is `fit`.
-    fn take(&mut self, fit: impl Fn(&Task) -> bool) -> Option<Arc<Task>> {
+    /// Takes one of its tasks that `is_suitable`.
+    fn take(&mut self, is_suitable: impl Fn(&Task) -> bool) -> Option<Arc<Task>> {
         let all = self.tasks.len();
         let start = self.random.below(all as u64) as usize;
         let places = (0..all).map(|offset| (start + offset) % all);
-        let place = places.into_iter().find(|place| fit(&self.tasks[*place]))?;
+        let place = places
+            .into_iter()
+            .find(|place| is_suitable(&self.tasks[*place]))?;
         Some(self.tasks.swap_remove(place))
     }
 
@@ -393,8 +398,8 @@ impl Worker {
     }
 }
 
-fn changes(task: &Task, body: Option<&Raw>, record: &Option<Record>) -> Vec<Change> {
-    let task = Change {
+fn changes(task: &Task, body: Option<&Raw>, record: &Option<Record>) -> Vec<VersionChange> {
+    let task = VersionChange {
         thing: task_name(task.id),
         version: task.revision.0.into(),
         fingerprint: Some(fingerprint(task, body)),
@@ -403,8 +408,8 @@ fn changes(task: &Task, body: Option<&Raw>, record: &Option<Record>) -> Vec<Chan
     [task].into_iter().chain(record).collect()
 }
 
-fn change_of_record(record: &Record) -> Change {
-    Change {
+fn change_of_record(record: &Record) -> VersionChange {
+    VersionChange {
         thing: record_name(record),
         version: record_version(&record.bytes),
         fingerprint: Some(hash(&record.bytes)),
@@ -419,4 +424,4 @@ const NOTES: &str = "OUTLAST_CRASH_NOTES";
 const SEED: &str = "OUTLAST_CRASH_SEED";
 const STEPS: &str = "OUTLAST_CRASH_STEPS";
 const NUMBER: &str = "OUTLAST_CRASH_NUMBER";
-const DIES: &str = "OUTLAST_CRASH_DIES";
+const IS_KILLED: &str = "OUTLAST_CRASH_IS_KILLED";

@@ -35,22 +35,22 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use tempfile::TempDir;
 
-use crate::disk::{Choice, Files, Operation, Target};
-use crate::facts::{Broken, Facts, Note};
-use crate::images::{Bench, Moment, Tally, cuts, random};
-use crate::load::End;
-use crate::recording::{Event, Recording, compile, write_files};
+use crate::disk::{Choice, FileOperation, Files, Target};
+use crate::facts::{Contradiction, Facts, ProcessNote};
+use crate::images::{CheckResult, ImageChecker, Moment, cuts, random};
+use crate::load::ProcessEnd;
+use crate::recording::{RecordedEvent, Recording, compile, write_files};
 
 #[test]
 fn every_acknowledged_fact_survives_the_loss_of_power() {
-    let tally = check_images(500, 6);
-    assert!(tally.images >= 500, "only {} images", tally.images);
-    assert!(tally.facts >= 2_000, "only {} facts", tally.facts);
-    assert!(tally.torn >= 100, "only {} torn writes", tally.torn);
+    let result = check_images(500, 6);
+    assert!(result.images >= 500, "only {} images", result.images);
+    assert!(result.facts >= 2_000, "only {} facts", result.facts);
+    assert!(result.torn >= 100, "only {} torn writes", result.torn);
     assert!(
-        tally.missing >= 100,
+        result.missing >= 100,
         "only {} missing writes",
-        tally.missing
+        result.missing
     );
 }
 
@@ -58,8 +58,8 @@ fn every_acknowledged_fact_survives_the_loss_of_power() {
 #[test]
 #[ignore = "takes minutes"]
 fn acknowledged_facts_survive_power_loss_in_10000_images() {
-    let tally = check_images(10_000, 8);
-    assert!(tally.images >= 10_000, "only {} images", tally.images);
+    let result = check_images(10_000, 8);
+    assert!(result.images >= 10_000, "only {} images", result.images);
 }
 
 /// One sync that the disk did not do loses what was acknowledged after it, and the check finds
@@ -67,8 +67,8 @@ fn acknowledged_facts_survive_power_loss_in_10000_images() {
 #[test]
 fn a_sync_that_did_not_take_place_is_detected() {
     let harness = Harness::new();
-    let recording = harness.record(Default::default(), &[End::Close], 1, 20);
-    let bench = Bench::new();
+    let recording = harness.record(Default::default(), &[ProcessEnd::Closed], 1, 20);
+    let checker = ImageChecker::new();
     let syncs = syncs_before_acknowledgements(&recording);
     let (mut tried, mut lost) = (0, 0);
     for (sync, next) in syncs.into_iter().rev().take(40) {
@@ -77,12 +77,12 @@ fn a_sync_that_did_not_take_place_is_detected() {
         let mut moment = Moment::first(&without);
         moment.advance(&without, next - 1).expect("notes fit");
         let image = moment.disk.image(Choice::Nothing, &mut random(1, sync, 0));
-        let broken = bench.check(&image, &moment.facts, false);
+        let broken = checker.check(&image, &moment.facts, false);
         tried += 1;
         lost += usize::from(
             broken
                 .iter()
-                .any(|broken| matches!(broken, Broken::Lost(_))),
+                .any(|broken| matches!(broken, Contradiction::Lost(_))),
         );
     }
     println!("{tried} syncs left out one by one, {lost} found out");
@@ -95,51 +95,51 @@ fn a_sync_that_did_not_take_place_is_detected() {
 #[test]
 fn an_acknowledgement_before_the_sync_is_detected() {
     let harness = Harness::new();
-    let mut recording = harness.record(Default::default(), &[End::Close], 2, 10);
+    let mut recording = harness.record(Default::default(), &[ProcessEnd::Closed], 2, 10);
     let early = |event| match event {
-        Event::Note(Note::Asked { request, .. }) => {
-            let acknowledged = Event::Note(Note::Acknowledged { request });
+        RecordedEvent::ProcessNote(ProcessNote::Requested { request, .. }) => {
+            let acknowledged = RecordedEvent::ProcessNote(ProcessNote::Acknowledged { request });
             vec![event, acknowledged]
         }
         event => vec![event],
     };
     recording.events = recording.events.into_iter().flat_map(early).collect();
-    let tally = images::check(&recording, 2, 0);
-    let lost = |broken: &Broken| matches!(broken, Broken::Lost(_));
-    let found = tally
+    let result = images::check(&recording, 2, 0);
+    let lost = |broken: &Contradiction| matches!(broken, Contradiction::Lost(_));
+    let found = result
         .failures
         .iter()
         .filter(|failure| failure.broken.iter().any(lost));
     let found = found.count();
     println!(
         "{} images, {found} have lost an early acknowledgement",
-        tally.images
+        result.images
     );
-    assert!(found >= 20, "only {found} of {} images", tally.images);
+    assert!(found >= 20, "only {found} of {} images", result.images);
 }
 
 /// Makes recordings, with so many steps of each worker, and checks their images until there are
 /// `wanted`.
-fn check_images(wanted: usize, steps: u64) -> Tally {
+fn check_images(wanted: usize, steps: u64) -> CheckResult {
     let (seed, began) = (seed(), Instant::now());
-    let mut all = Tally::default();
+    let mut all = CheckResult::default();
     let mut harness = Harness::new();
     if let Ok(folder) = std::env::var("CRASH_RECORD") {
         let recording = Recording::read(Path::new(&folder)).expect("a record that was kept");
         all = harness.check(&recording, seed, wanted);
     }
-    let share = (wanted / 2).min(MAX_SHARE);
+    let share = (wanted / 2).min(MAX_IMAGES_PER_RECORDING);
     for round in 0.. {
         if all.images >= wanted {
             break;
         }
         let seed = seed.wrapping_add(round);
-        let ends = [End::Die, End::Close, End::Die];
+        let ends = [ProcessEnd::Killed, ProcessEnd::Closed, ProcessEnd::Killed];
         let first = harness.record(Default::default(), &ends, seed, steps);
         all.add(harness.check(&first, seed, share));
         // The power fails a second time, for those who went on after the first.
         let base = one_image(&first, seed);
-        let second = harness.record(base, &[End::Die, End::Close], seed, steps);
+        let second = harness.record(base, &[ProcessEnd::Killed, ProcessEnd::Closed], seed, steps);
         all.add(harness.check(&second, seed, share));
     }
     println!(
@@ -168,7 +168,13 @@ impl Harness {
     }
 
     /// Records processes that end like this, one after the other, on a store that starts as `base`.
-    fn record(&self, base: (Files, Facts), ends: &[End], seed: u64, steps: u64) -> Recording {
+    fn record(
+        &self,
+        base: (Files, Facts),
+        ends: &[ProcessEnd],
+        seed: u64,
+        steps: u64,
+    ) -> Recording {
         let folder = tempfile::tempdir_in(self.folder.path())
             .expect("a folder")
             .keep();
@@ -179,9 +185,9 @@ impl Harness {
     }
 
     /// Checks images of a recording. Stops at a failure, and says how to see it again.
-    fn check(&mut self, recording: &Recording, seed: u64, wanted: usize) -> Tally {
-        let tally = images::check(recording, seed, wanted);
-        if let Some(failure) = tally.failures.first() {
+    fn check(&mut self, recording: &Recording, seed: u64, wanted: usize) -> CheckResult {
+        let result = images::check(recording, seed, wanted);
+        if let Some(failure) = result.failures.first() {
             self.folder.disable_cleanup(true);
             let broken = recording.folder.join("broken");
             write_files(&broken, &failure.files).expect("the image can be kept");
@@ -189,15 +195,15 @@ impl Harness {
                 "{} of {} images are wrong; image {:?} first: {:#?}\n\
                  its files are in {}; to check the record again: CRASH_RECORD={} CRASH_SEED={seed} \
                  cargo test --package outlast-testkit --test crash_images -- --nocapture {TEST}",
-                tally.failures.len(),
-                tally.images,
+                result.failures.len(),
+                result.images,
                 failure.image,
                 failure.broken,
                 broken.display(),
                 recording.folder.display(),
             );
         }
-        tally
+        result
     }
 }
 
@@ -206,7 +212,10 @@ impl Harness {
 fn one_image(recording: &Recording, seed: u64) -> (Files, Facts) {
     let ends_sync = |at: &usize| {
         let event = recording.events.get(*at);
-        matches!(event, Some(Event::Operation(Operation::SyncEnd { .. })))
+        matches!(
+            event,
+            Some(RecordedEvent::FileOperation(FileOperation::SyncEnd { .. }))
+        )
     };
     let cuts: Vec<_> = cuts(&recording.events)
         .into_iter()
@@ -215,7 +224,7 @@ fn one_image(recording: &Recording, seed: u64) -> (Files, Facts) {
     // Late enough for something to be there.
     let late = &cuts[cuts.len() / 2..];
     let mut chosen = None;
-    for number in 0..MAX_TRIES {
+    for number in 0..MAX_TORN_IMAGE_ATTEMPTS {
         let mut random = random(seed, 0, number);
         let cut = late[random.below(late.len() as u64) as usize];
         let mut moment = Moment::first(recording);
@@ -239,10 +248,10 @@ fn syncs_before_acknowledgements(recording: &Recording) -> Vec<(usize, usize)> {
     let mut ends = Vec::new();
     for (at, event) in recording.events.iter().enumerate() {
         match event {
-            Event::Operation(Operation::SyncBegin { target, number }) => {
+            RecordedEvent::FileOperation(FileOperation::SyncBegin { target, number }) => {
                 targets.insert(*number, *target);
             }
-            Event::Operation(Operation::SyncEnd { number }) => {
+            RecordedEvent::FileOperation(FileOperation::SyncEnd { number }) => {
                 ends.push((at, targets.get(number) == Some(&Target::Folder)));
             }
             _ => {}
@@ -251,7 +260,12 @@ fn syncs_before_acknowledgements(recording: &Recording) -> Vec<(usize, usize)> {
     let mut found = Vec::new();
     for pair in ends.windows(2) {
         let ((sync, of_folder), (next, _)) = (pair[0], pair[1]);
-        let acknowledged = |event| matches!(event, &Event::Note(Note::Acknowledged { .. }));
+        let acknowledged = |event| {
+            matches!(
+                event,
+                &RecordedEvent::ProcessNote(ProcessNote::Acknowledged { .. })
+            )
+        };
         if !of_folder && recording.events[sync..next].iter().any(acknowledged) {
             found.push((sync, next));
         }
@@ -270,10 +284,10 @@ fn seed() -> u64 {
 }
 
 /// How many images of one recording are checked at most, unless it has more moments.
-const MAX_SHARE: usize = 500;
+const MAX_IMAGES_PER_RECORDING: usize = 500;
 
 /// How many images are built to find one with torn writes.
-const MAX_TRIES: u64 = 20;
+const MAX_TORN_IMAGE_ATTEMPTS: u64 = 20;
 
 /// The test that a failure names.
 const TEST: &str = "every_acknowledged_fact_survives_the_loss_of_power";

@@ -14,9 +14,9 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::disk::{Disk, Files, Operation, Target};
-use crate::facts::{Facts, Note};
-use crate::load::{self, End, Order};
+use crate::disk::{Disk, FileOperation, Files, Target};
+use crate::facts::{Facts, ProcessNote};
+use crate::load::{self, ProcessEnd, ProcessPlan};
 
 /// What happened to a store, in order.
 #[derive(Clone, Debug)]
@@ -24,13 +24,13 @@ pub(crate) struct Recording {
     pub(crate) folder: PathBuf,
     pub(crate) base: Files,
     pub(crate) facts: Facts,
-    pub(crate) events: Vec<Event>,
+    pub(crate) events: Vec<RecordedEvent>,
 }
 
 #[derive(Clone, Debug)]
-pub(crate) enum Event {
-    Operation(Operation),
-    Note(Note),
+pub(crate) enum RecordedEvent {
+    FileOperation(FileOperation),
+    ProcessNote(ProcessNote),
 }
 
 /// Compiles the recorder; returns where the library is.
@@ -52,13 +52,13 @@ pub(crate) fn compile(folder: &Path) -> Result<PathBuf> {
 }
 
 impl Recording {
-    /// Runs one process after the other in `folder`, each until its `End`, on a store that starts
+    /// Runs one process after the other in `folder`, each until its [`ProcessEnd`], on a store that starts
     /// as `base`.
     pub(crate) fn make(
         library: &Path,
         folder: &Path,
         base: (Files, Facts),
-        ends: &[End],
+        ends: &[ProcessEnd],
         seed: u64,
         steps: u64,
     ) -> Result<Self> {
@@ -80,13 +80,13 @@ impl Recording {
                 .env("OUTLAST_RECORD_NOTES", &notes)
                 .stdin(Stdio::null())
                 .stdout(Stdio::null());
-            let order = Order {
+            let plan = ProcessPlan {
                 seed,
                 steps,
                 number: facts.processes() + number,
                 end: *end,
             };
-            load::order(&mut command, &store, &notes, order);
+            load::configure(&mut command, &store, &notes, plan);
             wait(command, *end)?;
         }
         let recording = Self::read(folder)?;
@@ -108,7 +108,7 @@ impl Recording {
     fn compare_with(&self, files: &Files) -> Result<()> {
         let mut disk = Disk::holding(&self.base);
         for event in &self.events {
-            if let Event::Operation(operation) = event {
+            if let RecordedEvent::FileOperation(operation) = event {
                 disk.apply(operation).map_err(Error::other)?;
             }
         }
@@ -124,20 +124,20 @@ impl Recording {
 }
 
 /// Runs a process to its end, which must come in time and be the one that was asked for.
-fn wait(mut command: Command, end: End) -> Result<()> {
+fn wait(mut command: Command, end: ProcessEnd) -> Result<()> {
     let mut child = command.spawn()?;
     let started = Instant::now();
     loop {
         if let Some(status) = child.try_wait()? {
             let killed = std::os::unix::process::ExitStatusExt::signal(&status) == Some(SIGKILL);
             return match (end, killed, status.success()) {
-                (End::Die, true, _) | (End::Close, _, true) => Ok(()),
+                (ProcessEnd::Killed, true, _) | (ProcessEnd::Closed, _, true) => Ok(()),
                 _ => Err(Error::other(format!(
                     "the process was to {end:?}: {status}"
                 ))),
             };
         }
-        if started.elapsed() > LIMIT {
+        if started.elapsed() > PROCESS_TIMEOUT {
             child.kill()?;
             child.wait()?;
             return Err(Error::other("the process did not end in time"));
@@ -147,7 +147,7 @@ fn wait(mut command: Command, end: End) -> Result<()> {
 }
 
 /// Reads the entries of `record.c`.
-fn parse(mut log: &[u8]) -> Result<Vec<Event>> {
+fn parse(mut log: &[u8]) -> Result<Vec<RecordedEvent>> {
     let mut events = Vec::new();
     while !log.is_empty() {
         let short = || Error::other("the record ends within an entry");
@@ -163,38 +163,38 @@ fn parse(mut log: &[u8]) -> Result<Vec<Event>> {
         let text = || String::from_utf8_lossy(data).into_owned();
         let inode = one;
         let operation = match head[0] {
-            1 => Operation::Create {
+            1 => FileOperation::Create {
                 inode,
                 name: text(),
             },
-            2 => Operation::Open {
+            2 => FileOperation::Open {
                 inode,
                 name: text(),
             },
-            3 => Operation::Write {
+            3 => FileOperation::Write {
                 inode,
                 at: other as usize,
                 bytes: Arc::from(data),
             },
-            4 => Operation::Truncate {
+            4 => FileOperation::Truncate {
                 inode,
                 length: other as usize,
             },
-            5 => Operation::SyncBegin {
+            5 => FileOperation::SyncBegin {
                 target: match inode {
                     0 => Target::Folder,
                     inode => Target::File(inode),
                 },
                 number: other,
             },
-            6 => Operation::SyncEnd { number: other },
-            7 => Operation::Unlink { name: text() },
-            8 => Operation::Rename {
+            6 => FileOperation::SyncEnd { number: other },
+            7 => FileOperation::Unlink { name: text() },
+            8 => FileOperation::Rename {
                 from: String::from_utf8_lossy(&data[..one as usize]).into_owned(),
                 to: String::from_utf8_lossy(&data[one as usize..]).into_owned(),
             },
             9 => {
-                events.push(Event::Note(serde_json::from_slice(data)?));
+                events.push(RecordedEvent::ProcessNote(serde_json::from_slice(data)?));
                 continue;
             }
             _ => {
@@ -202,7 +202,7 @@ fn parse(mut log: &[u8]) -> Result<Vec<Event>> {
                 return Err(Error::other(what));
             }
         };
-        events.push(Event::Operation(operation));
+        events.push(RecordedEvent::FileOperation(operation));
     }
     Ok(events)
 }
@@ -215,9 +215,9 @@ pub(crate) fn write_files(folder: &Path, files: &Files) -> Result<()> {
     for (name, content) in files {
         let file = fs::File::create(folder.join(name))?;
         file.set_len(content.len() as u64)?;
-        for (number, piece) in content.chunks(PIECE).enumerate() {
+        for (number, piece) in content.chunks(CHUNK_BYTES).enumerate() {
             if piece != &ZEROS[..piece.len()] {
-                file.write_all_at(piece, (number * PIECE) as u64)?;
+                file.write_all_at(piece, (number * CHUNK_BYTES) as u64)?;
             }
         }
     }
@@ -238,9 +238,9 @@ fn read_files(folder: &Path) -> Result<Files> {
 }
 
 /// How long a process may take.
-const LIMIT: Duration = Duration::from_secs(120);
+const PROCESS_TIMEOUT: Duration = Duration::from_secs(120);
 
 const SIGKILL: i32 = 9;
 
-const PIECE: usize = 4_096;
-static ZEROS: [u8; PIECE] = [0; PIECE];
+const CHUNK_BYTES: usize = 4_096;
+static ZEROS: [u8; CHUNK_BYTES] = [0; CHUNK_BYTES];

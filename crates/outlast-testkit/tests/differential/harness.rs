@@ -16,7 +16,9 @@ use outlast_engine::{
 };
 use outlast_wire::{Raw, Timestamp};
 
-use crate::script::{Action, Hand, KEYS, NODES, NewOne, Note, OWNERS, Step, TASKS};
+use crate::script::{
+    CommandTemplate, Hand, KEYS, NODES, NewOne, OWNERS, RecordChange, Step, TASKS,
+};
 
 /// A store that can be closed and opened again.
 #[async_trait]
@@ -224,10 +226,10 @@ impl<S: Subject> Harness<S> {
     async fn change(
         &self,
         n: u8,
-        action: &Action,
+        action: &CommandTemplate,
         hand: Hand,
         now: Timestamp,
-        records: &[Note],
+        records: &[RecordChange],
     ) -> Output {
         let Some(task) = self.in_hand(id(n), hand).await else {
             return Output::Nothing;
@@ -334,57 +336,57 @@ impl<S: Subject> Harness<S> {
         }
     }
 
-    fn command(&self, action: &Action, task: &Task, now: Timestamp) -> Command {
+    fn command(&self, action: &CommandTemplate, task: &Task, now: Timestamp) -> Command {
         let attempt = task.attempt;
         let key = |n: &u8| InputKey::new(format!("question {n}"));
         match action {
-            Action::Ask(n) => Command::RequestInput {
+            CommandTemplate::Ask(n) => Command::RequestInput {
                 attempt,
                 key: key(n),
                 request: fixtures::input_request(),
                 limit: usize::from(KEYS),
             },
-            Action::Withdraw(n) => Command::WithdrawInput {
+            CommandTemplate::Withdraw(n) => Command::WithdrawInput {
                 attempt,
                 key: key(n),
             },
-            Action::Answer(n) => {
+            CommandTemplate::Answer(n) => {
                 Command::ProvideInput([(key(n), fixtures::input_response("[true]"))].into())
             }
-            Action::Confirm(n) => Command::ConfirmInput {
+            CommandTemplate::Confirm(n) => Command::ConfirmInput {
                 attempt,
                 key: key(n),
             },
-            Action::Status(n) => Command::Status {
+            CommandTemplate::Status(n) => Command::Status {
                 attempt,
                 message: format!("page {n}").into(),
             },
-            Action::Attach => Command::SaveResumeState {
+            CommandTemplate::Attach => Command::SaveResumeState {
                 attempt,
                 state: ResumeState(Arc::from([0, 255])),
             },
-            Action::CancelNow => Command::CancelNow,
-            Action::RequestCancel(after) => Command::RequestCancel {
+            CommandTemplate::CancelNow => Command::CancelNow,
+            CommandTemplate::RequestCancel(after) => Command::RequestCancel {
                 deadline: now.plus(*after),
             },
-            Action::End(outcome) => Command::End {
+            CommandTemplate::End(outcome) => Command::End {
                 attempt,
                 outcome: outcome.clone(),
                 message: None,
             },
-            Action::Due => Command::Due,
-            Action::Extend(ttl) => Command::Extend { ttl: *ttl },
-            Action::Claim(n, how) => Command::Claim {
+            CommandTemplate::Due => Command::Due,
+            CommandTemplate::Extend(ttl) => Command::Extend { ttl: *ttl },
+            CommandTemplate::Claim(n, how) => Command::Claim {
                 executor: self.node(*n),
                 how: *how,
             },
         }
     }
 
-    fn records(&self, notes: &[Note]) -> Vec<RecordWrite> {
-        let write = |note: &Note| match note {
-            Note::Delete(kind, key) => RecordWrite::Delete(record_key(*kind, *key)),
-            Note::Put {
+    fn records(&self, notes: &[RecordChange]) -> Vec<RecordWrite> {
+        let write = |note: &RecordChange| match note {
+            RecordChange::Delete(kind, key) => RecordWrite::Delete(record_key(*kind, *key)),
+            RecordChange::Put {
                 kind,
                 key,
                 owner,

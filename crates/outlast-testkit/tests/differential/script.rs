@@ -21,12 +21,12 @@ pub(crate) enum Step {
     /// A command is applied to a task, and the step stored.
     Change {
         task: u8,
-        action: Action,
+        action: CommandTemplate,
         /// Whether the step is computed from the newest revision.
         hand: Hand,
         /// How far the clock of the caller is off.
         skew: i64,
-        records: Vec<Note>,
+        records: Vec<RecordChange>,
     },
     Remove(Vec<(u8, Hand)>),
     /// A read of a task in the scope of an owner, or in the scope of all tasks.
@@ -48,7 +48,7 @@ pub(crate) enum Step {
         limit: usize,
     },
     Usage(u8),
-    Write(Vec<Note>),
+    Write(Vec<RecordChange>),
     /// A record is written if the expected text is stored, or none.
     Swap {
         expected: Option<u8>,
@@ -78,7 +78,7 @@ pub(crate) struct NewOne {
     pub(crate) run_limit: Option<u64>,
     /// The quota of running tasks, of tasks, of all running tasks, of all tasks.
     pub(crate) quota: (u32, u32, u64, u64),
-    pub(crate) records: Vec<Note>,
+    pub(crate) records: Vec<RecordChange>,
 }
 
 /// Which revision a caller has in hand.
@@ -90,7 +90,7 @@ pub(crate) enum Hand {
 
 /// A command but for what depends on the task.
 #[derive(Clone, Debug)]
-pub(crate) enum Action {
+pub(crate) enum CommandTemplate {
     Ask(u8),
     Withdraw(u8),
     Answer(u8),
@@ -107,7 +107,7 @@ pub(crate) enum Action {
 
 /// A change to a record.
 #[derive(Clone, Debug)]
-pub(crate) enum Note {
+pub(crate) enum RecordChange {
     Put {
         kind: u8,
         key: u8,
@@ -191,22 +191,22 @@ fn hand() -> impl Strategy<Value = Hand> {
     prop_oneof![5 => Just(Hand::Newest), 1 => Just(Hand::First)]
 }
 
-fn action() -> impl Strategy<Value = Action> {
+fn action() -> impl Strategy<Value = CommandTemplate> {
     let key = || 0..KEYS;
     let how = prop_oneof![Just(Takeover::Rerun), Just(Takeover::Reattach)];
     prop_oneof![
-        4 => key().prop_map(Action::Ask),
-        1 => key().prop_map(Action::Withdraw),
-        3 => key().prop_map(Action::Answer),
-        1 => key().prop_map(Action::Confirm),
-        3 => key().prop_map(Action::Status),
-        1 => Just(Action::Attach),
-        1 => Just(Action::CancelNow),
-        1 => (0u64..9_000).prop_map(Action::RequestCancel),
-        3 => outcome().prop_map(Action::End),
-        2 => Just(Action::Due),
-        2 => (1u64..30_000).prop_map(Action::Extend),
-        2 => (0..NODES, how).prop_map(|(node, how)| Action::Claim(node, how)),
+        4 => key().prop_map(CommandTemplate::Ask),
+        1 => key().prop_map(CommandTemplate::Withdraw),
+        3 => key().prop_map(CommandTemplate::Answer),
+        1 => key().prop_map(CommandTemplate::Confirm),
+        3 => key().prop_map(CommandTemplate::Status),
+        1 => Just(CommandTemplate::Attach),
+        1 => Just(CommandTemplate::CancelNow),
+        1 => (0u64..9_000).prop_map(CommandTemplate::RequestCancel),
+        3 => outcome().prop_map(CommandTemplate::End),
+        2 => Just(CommandTemplate::Due),
+        2 => (1u64..30_000).prop_map(CommandTemplate::Extend),
+        2 => (0..NODES, how).prop_map(|(node, how)| CommandTemplate::Claim(node, how)),
     ]
 }
 
@@ -224,7 +224,7 @@ fn outcome() -> impl Strategy<Value = Outcome> {
     ]
 }
 
-fn notes() -> impl Strategy<Value = Vec<Note>> {
+fn notes() -> impl Strategy<Value = Vec<RecordChange>> {
     let put = (
         0..2u8,
         0..KEYS,
@@ -233,8 +233,8 @@ fn notes() -> impl Strategy<Value = Vec<Note>> {
         0..6u8,
     );
     let note = prop_oneof![
-        3 => put.prop_map(|(kind, key, owner, lives, text)| Note::Put { kind, key, owner, lives, text }),
-        1 => (0..2u8, 0..KEYS).prop_map(|(kind, key)| Note::Delete(kind, key)),
+        3 => put.prop_map(|(kind, key, owner, lives, text)| RecordChange::Put { kind, key, owner, lives, text }),
+        1 => (0..2u8, 0..KEYS).prop_map(|(kind, key)| RecordChange::Delete(kind, key)),
     ];
     vec(note, 0..3)
 }

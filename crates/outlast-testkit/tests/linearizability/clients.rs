@@ -15,7 +15,7 @@ use outlast_testkit::death::SeededRandom;
 use outlast_wire::Raw;
 
 use crate::history::{ASKER, Actor, FINISHER, History};
-use crate::spec::{Op, Outcome, Reply, Seen};
+use crate::spec::{EndState, Observation, Op, OpResult};
 
 /// Runs `clients` on `tasks` tasks and returns their history. Each store has its own engine, and
 /// the clients are spread over the engines.
@@ -35,7 +35,7 @@ pub(crate) async fn round(
         ids.push(create(&engines[n % engines.len()], &history).await);
     }
     let clients = (0..clients).map(|number| {
-        let client = Client {
+        let client = EngineClient {
             engine: engines[number as usize % engines.len()].clone(),
             history: history.clone(),
             number,
@@ -43,7 +43,7 @@ pub(crate) async fn round(
         let mut random = SeededRandom::new(seed ^ u64::from(number) << 40);
         let ids = ids.clone();
         tokio::spawn(async move {
-            for step in 0..STEPS {
+            for step in 0..STEPS_PER_CLIENT {
                 let id = ids[random.below(ids.len() as u64) as usize];
                 match random.below(20) {
                     0 => client.cancel(id).await,
@@ -56,7 +56,7 @@ pub(crate) async fn round(
             }
             for id in ids {
                 // A response that comes before the input request is ignored.
-                while client.get(id).await == Seen::Working {
+                while client.get(id).await == Observation::Working {
                     tokio::time::sleep(Duration::from_millis(1)).await;
                 }
                 client.answer(id, u64::from(number) * 100 + 99).await;
@@ -77,46 +77,47 @@ pub(crate) async fn round(
 }
 
 /// One client with one thing in hand at a time.
-pub(crate) struct Client {
+pub(crate) struct EngineClient {
     pub(crate) engine: Engine,
     pub(crate) history: Arc<History>,
     pub(crate) number: Actor,
 }
 
-impl Client {
-    pub(crate) async fn get(&self, id: TaskId) -> Seen {
+impl EngineClient {
+    pub(crate) async fn get(&self, id: TaskId) -> Observation {
         self.history.requested(id, self.number, Op::Get);
         let seen = match self.engine.get(&ada(), id).await {
-            Err(EngineError::NotFound) => Seen::Nothing,
+            Err(EngineError::NotFound) => Observation::Nothing,
             Err(error) => panic!("{error}"),
             Ok(Snapshot::Open(task)) => match task.outstanding() {
-                Some(_) => Seen::Asking,
-                None => Seen::Working,
+                Some(_) => Observation::Asking,
+                None => Observation::Working,
             },
             Ok(Snapshot::Ended(_)) => {
                 let settled = self.engine.outcome(&ada(), id).await;
-                Seen::Ended(outcome(
+                Observation::Ended(outcome(
                     &settled.expect("it is there").expect("it has ended"),
                 ))
             }
         };
         self.history
-            .reply(id, self.number, Reply::Seen(seen.clone()));
+            .reply(id, self.number, OpResult::Observed(seen.clone()));
         seen
     }
 
     pub(crate) async fn wait(&self, id: TaskId) {
         self.history.requested(id, self.number, Op::Wait);
         let settled = self.engine.wait(&ada(), id).await.expect("it is there");
-        let seen = Seen::Ended(outcome(&settled));
-        self.history.reply(id, self.number, Reply::Seen(seen));
+        let seen = Observation::Ended(outcome(&settled));
+        self.history
+            .reply(id, self.number, OpResult::Observed(seen));
     }
 
     pub(crate) async fn cancel(&self, id: TaskId) {
         self.history.requested(id, self.number, Op::CancelNow);
         let reply = match self.engine.cancel_now(&ada(), id).await {
-            Ok(_) => Reply::Done,
-            Err(EngineError::Refused(_)) => Reply::Refused,
+            Ok(_) => OpResult::Done,
+            Err(EngineError::Refused(_)) => OpResult::Refused,
             Err(error) => panic!("{error}"),
         };
         self.history.reply(id, self.number, reply);
@@ -128,7 +129,7 @@ impl Client {
         let answers = BTreeMap::from([(InputKey::new(KEY), answer)]);
         let answered = self.engine.provide_input(&ada(), id, answers).await;
         answered.expect("it is there");
-        self.history.reply(id, self.number, Reply::Done);
+        self.history.reply(id, self.number, OpResult::Done);
     }
 }
 
@@ -154,7 +155,7 @@ pub(crate) async fn create(engine: &Engine, history: &History) -> TaskId {
     let id = created.expect("there is room").task().id;
     // No other client knows the id: the creation ends before anything else begins.
     history.requested(id, CREATOR, Op::Create);
-    history.reply(id, CREATOR, Reply::Done);
+    history.reply(id, CREATOR, OpResult::Done);
     id
 }
 
@@ -176,10 +177,10 @@ impl Runner for Asker {
     }
 }
 
-fn outcome(settled: &EndedTask) -> Outcome {
+fn outcome(settled: &EndedTask) -> EndState {
     match (settled.summary.ending, &settled.body) {
-        (Ending::Cancelled, None) => Outcome::Cancelled,
-        (Ending::Result, Some(body)) => Outcome::Result(number(body)),
+        (Ending::Cancelled, None) => EndState::Cancelled,
+        (Ending::Result, Some(body)) => EndState::Result(number(body)),
         other => panic!("no client ends it like that: {other:?}"),
     }
 }
@@ -195,6 +196,6 @@ fn ada() -> Scope {
 const KEY: &str = "which";
 
 /// How much each client does.
-const STEPS: u64 = 8;
+const STEPS_PER_CLIENT: u64 = 8;
 
 const CREATOR: Actor = 2_000;

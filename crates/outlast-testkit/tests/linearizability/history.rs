@@ -7,7 +7,7 @@ use outlast_engine::TaskId;
 use parking_lot::Mutex;
 use stateright::semantics::{ConsistencyTester, LinearizabilityTester};
 
-use crate::spec::{OneTask, Op, Reply};
+use crate::spec::{OneTask, Op, OpResult};
 
 /// Who acts: clients by their number, and the work of a task.
 pub(crate) type Actor = u32;
@@ -19,23 +19,23 @@ pub(crate) const ASKER: Actor = 1_000;
 pub(crate) const FINISHER: Actor = 1_001;
 
 #[derive(Debug, Default)]
-pub(crate) struct History(Mutex<Vec<(TaskId, Actor, Event)>>);
+pub(crate) struct History(Mutex<Vec<(TaskId, Actor, HistoryEntry)>>);
 
 #[derive(Clone, Debug)]
-enum Event {
-    Asked(Op),
-    Reply(Reply),
+enum HistoryEntry {
+    Requested(Op),
+    Returned(OpResult),
 }
 
 impl History {
     /// Notes that `actor` begins something, before it does.
     pub(crate) fn requested(&self, task: TaskId, actor: Actor, op: Op) {
-        self.note(task, actor, Event::Asked(op));
+        self.note(task, actor, HistoryEntry::Requested(op));
     }
 
     /// Records the reply to `actor`, after it arrived.
-    pub(crate) fn reply(&self, task: TaskId, actor: Actor, reply: Reply) {
-        self.note(task, actor, Event::Reply(reply));
+    pub(crate) fn reply(&self, task: TaskId, actor: Actor, reply: OpResult) {
+        self.note(task, actor, HistoryEntry::Returned(reply));
     }
 
     /// Checks every task by itself; returns how many steps were explained, or a history that cannot
@@ -48,8 +48,8 @@ impl History {
                 .entry(*task)
                 .or_insert_with(|| LinearizabilityTester::new(OneTask::Absent));
             match event.clone() {
-                Event::Asked(op) => tester.on_invoke(*actor, op)?,
-                Event::Reply(reply) => tester.on_return(*actor, reply)?,
+                HistoryEntry::Requested(op) => tester.on_invoke(*actor, op)?,
+                HistoryEntry::Returned(reply) => tester.on_return(*actor, reply)?,
             };
         }
         for (task, tester) in &testers {
@@ -63,7 +63,7 @@ impl History {
         Ok(events.len())
     }
 
-    fn note(&self, task: TaskId, actor: Actor, event: Event) {
+    fn note(&self, task: TaskId, actor: Actor, event: HistoryEntry) {
         let mut events = self.0.lock();
         events.push((task, actor, event));
     }

@@ -12,7 +12,7 @@ use outlast_engine::{MemoryStore, Store};
 use outlast_store::{Postgres, PostgresUrl, Sqlite, SqliteOptions};
 use outlast_testkit::PostgresServer;
 
-use clients::{Client, create, open, round};
+use clients::{EngineClient, create, open, round};
 use history::History;
 use wrong_store::{Fault, WrongStore};
 
@@ -79,7 +79,7 @@ async fn a_store_that_returns_old_states_is_detected() {
     let history = Arc::new(History::default());
     let engine = open(Arc::new(WrongStore::new(Fault::OldReads)), &history).await;
     let id = create(&engine, &history).await;
-    let client = Client {
+    let client = EngineClient {
         engine,
         history: history.clone(),
         number: 1,
@@ -111,7 +111,7 @@ async fn cancel_twice_at_once() -> Arc<History> {
     let id = create(&engine, &history).await;
     let start = Arc::new(tokio::sync::Barrier::new(2));
     let clients = [1, 2].map(|number| {
-        let client = Client {
+        let client = EngineClient {
             engine: engine.clone(),
             history: history.clone(),
             number,

@@ -10,7 +10,7 @@ pub(crate) enum OneTask {
     Asking,
     /// The first answer that found it asking.
     Answered(u64),
-    Ended(Outcome),
+    Ended(EndState),
 }
 
 /// An operation on a task.
@@ -29,74 +29,74 @@ pub(crate) enum Op {
 
 /// The reply to an operation.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Reply {
+pub(crate) enum OpResult {
     Done,
     Refused,
-    Seen(Seen),
+    Observed(Observation),
 }
 
 /// How the task looks.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Seen {
+pub(crate) enum Observation {
     Nothing,
     Working,
     Asking,
-    Ended(Outcome),
+    Ended(EndState),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Outcome {
+pub(crate) enum EndState {
     Result(u64),
     Cancelled,
 }
 
 impl SequentialSpec for OneTask {
     type Op = Op;
-    type Ret = Reply;
+    type Ret = OpResult;
 
-    fn invoke(&mut self, op: &Op) -> Reply {
+    fn invoke(&mut self, op: &Op) -> OpResult {
         match op {
             Op::Create => {
                 *self = Self::Working;
-                Reply::Done
+                OpResult::Done
             }
             // The reply to a wait is an end. It matches only where the task has ended like that.
-            Op::Get | Op::Wait => Reply::Seen(self.seen()),
-            Op::CancelNow => self.end(Outcome::Cancelled),
+            Op::Get | Op::Wait => OpResult::Observed(self.seen()),
+            Op::CancelNow => self.end(EndState::Cancelled),
             Op::Answer(value) => {
                 // An answer that comes at another time is ignored.
                 if *self == Self::Asking {
                     *self = Self::Answered(*value);
                 }
-                Reply::Done
+                OpResult::Done
             }
             Op::Ask => {
                 if *self == Self::Working {
                     *self = Self::Asking;
                 }
-                Reply::Done
+                OpResult::Done
             }
-            Op::Finish(value) => self.end(Outcome::Result(*value)),
+            Op::Finish(value) => self.end(EndState::Result(*value)),
         }
     }
 }
 
 impl OneTask {
-    fn end(&mut self, outcome: Outcome) -> Reply {
+    fn end(&mut self, outcome: EndState) -> OpResult {
         // P2: once, and final.
         if matches!(self, Self::Ended(_) | Self::Absent) {
-            return Reply::Refused;
+            return OpResult::Refused;
         }
         *self = Self::Ended(outcome);
-        Reply::Done
+        OpResult::Done
     }
 
-    fn seen(&self) -> Seen {
+    fn seen(&self) -> Observation {
         match self {
-            Self::Absent => Seen::Nothing,
-            Self::Working | Self::Answered(_) => Seen::Working,
-            Self::Asking => Seen::Asking,
-            Self::Ended(outcome) => Seen::Ended(outcome.clone()),
+            Self::Absent => Observation::Nothing,
+            Self::Working | Self::Answered(_) => Observation::Working,
+            Self::Asking => Observation::Asking,
+            Self::Ended(outcome) => Observation::Ended(outcome.clone()),
         }
     }
 }

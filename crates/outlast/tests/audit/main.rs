@@ -18,7 +18,7 @@ use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Level, Metadata, Subscriber};
 
-use client::Client;
+use client::StdioClient;
 use outlast::client::{ClientOptions, Era, Target};
 use outlast::{Server, TaskSupport, Tool, text};
 use outlast_testkit::eventually;
@@ -30,9 +30,9 @@ struct Lines {
     lines: Arc<Mutex<Vec<String>>>,
 }
 
-struct Line(String);
+struct LogLine(String);
 
-impl Visit for Line {
+impl Visit for LogLine {
     fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
         self.0.push_str(&format!(" {}={value:?}", field.name()));
     }
@@ -45,7 +45,7 @@ impl Subscriber for Lines {
     }
 
     fn event(&self, event: &Event<'_>) {
-        let mut line = Line(String::new());
+        let mut line = LogLine(String::new());
         event.record(&mut line);
         self.lines.lock().unwrap().push(line.0);
     }
@@ -90,7 +90,7 @@ impl Lines {
     }
 }
 
-async fn create(client: &mut Client, tool: &str) -> String {
+async fn create(client: &mut StdioClient, tool: &str) -> String {
     let call = json!({ "name": tool, "task": {} });
     let answer = client.call("tools/call", call).await;
     let id = &answer["result"]["task"]["taskId"];
@@ -102,7 +102,7 @@ async fn every_status_of_a_task_is_logged_with_its_owner() {
     // V1-AUD-1, V1-AUD-2, V1-AUD-3, V1-CANC-7.
     let lines = Lines::of_the_audit_trail();
     let _collecting = tracing::subscriber::set_default(lines.clone());
-    let mut client = Client::new().await;
+    let mut client = StdioClient::new().await;
     let done = create(&mut client, "slow").await;
     client.call("tasks/result", json!({ "taskId": done })).await;
     let stopped = create(&mut client, "endless").await;
@@ -134,7 +134,7 @@ async fn every_status_of_a_task_is_logged_with_its_owner() {
 async fn invalid_input_responses_write_few_log_lines() {
     let lines = Lines::of_the_default_level();
     let _collecting = tracing::subscriber::set_default(lines.clone());
-    let mut client = Client::new().await;
+    let mut client = StdioClient::new().await;
     for number in 0..100 {
         let id = format!("00000000000000000000000000.{number}");
         client.respond(&json!(id), json!({})).await;

@@ -17,7 +17,7 @@ use tokio::sync::broadcast;
 use tokio::task::JoinHandle;
 
 /// A scripted server.
-pub(crate) struct Server(ScriptedServer);
+pub(crate) struct TestServer(ScriptedServer);
 
 /// Options of a legacy client.
 pub(crate) fn options() -> ClientOptions {
@@ -25,12 +25,12 @@ pub(crate) fn options() -> ClientOptions {
 }
 
 /// A client and the server it is connected to.
-pub(crate) async fn connected() -> (Client, Server) {
+pub(crate) async fn connected() -> (Client, TestServer) {
     connected_with(options(), capabilities()).await
 }
 
 /// A client with a call of the tool `slow` in flight, and its server.
-pub(crate) async fn calling() -> (Client, Server, JoinHandle<Execution>) {
+pub(crate) async fn calling() -> (Client, TestServer, JoinHandle<Execution>) {
     let (client, server) = connected().await;
     let call = client.call_tool("slow", ());
     let call = tokio::spawn(async move { call.await.unwrap() });
@@ -41,7 +41,7 @@ pub(crate) async fn calling() -> (Client, Server, JoinHandle<Execution>) {
 pub(crate) async fn connected_with(
     options: ClientOptions,
     capabilities: Value,
-) -> (Client, Server) {
+) -> (Client, TestServer) {
     let (target, mut servers) = target();
     let connecting = tokio::spawn(Client::connect(target, options));
     let mut server = servers.next().await;
@@ -54,17 +54,17 @@ pub(crate) fn target() -> (Target, Servers) {
     let (sink, notification) = tokio::sync::mpsc::unbounded_channel();
     let target = Target::other("test", move || {
         let (line, theirs) = Line::pair();
-        let _ = sink.send(Server(ScriptedServer::new(line)));
+        let _ = sink.send(TestServer(ScriptedServer::new(line)));
         let (read, write) = tokio::io::split(theirs);
         Ok(duplex::over(read, write))
     });
     (target, Servers(notification))
 }
 
-pub(crate) struct Servers(tokio::sync::mpsc::UnboundedReceiver<Server>);
+pub(crate) struct Servers(tokio::sync::mpsc::UnboundedReceiver<TestServer>);
 
 impl Servers {
-    pub(crate) async fn next(&mut self) -> Server {
+    pub(crate) async fn next(&mut self) -> TestServer {
         let connected = within("a connection", self.0.recv()).await;
         connected.expect("a client connects")
     }
@@ -75,7 +75,7 @@ pub(crate) fn capabilities() -> Value {
     json!({ "tools": {}, "tasks": { "list": {}, "cancel": {}, "requests": { "tools": { "call": {} } } } })
 }
 
-impl Server {
+impl TestServer {
     /// Responds to the list request, and then to the call with a task.
     pub(crate) async fn make_task(&mut self, status: &str, interval: u64) -> Value {
         self.list(&[("slow", "optional")]).await;
@@ -102,7 +102,7 @@ impl Server {
     }
 }
 
-impl Deref for Server {
+impl Deref for TestServer {
     type Target = ScriptedServer;
 
     fn deref(&self) -> &ScriptedServer {
@@ -110,7 +110,7 @@ impl Deref for Server {
     }
 }
 
-impl DerefMut for Server {
+impl DerefMut for TestServer {
     fn deref_mut(&mut self) -> &mut ScriptedServer {
         &mut self.0
     }
@@ -118,11 +118,11 @@ impl DerefMut for Server {
 
 /// Synchronizes both sides: all earlier messages are processed.
 pub(crate) trait Synchronize {
-    async fn synchronize(&self, server: &mut Server);
+    async fn synchronize(&self, server: &mut TestServer);
 }
 
 impl Synchronize for Client {
-    async fn synchronize(&self, server: &mut Server) {
+    async fn synchronize(&self, server: &mut TestServer) {
         let client = self.clone();
         let pinging = tokio::spawn(async move { client.ping().await });
         let ping = server.expect_request("ping").await;

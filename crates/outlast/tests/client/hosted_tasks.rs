@@ -14,7 +14,7 @@ use outlast::task::{InputKinds, InputResponse};
 use outlast::wire::ErrorObject;
 use serde_json::{Value, json};
 
-use crate::harness::{Server, TestInbox, connected_with, options, raw, with_inbox};
+use crate::harness::{TestInbox, TestServer, connected_with, options, raw, with_inbox};
 
 const STATUS: &str = "notifications/tasks/status";
 const SAMPLING: &str = "sampling/createMessage";
@@ -26,7 +26,7 @@ async fn within_a_minute<T>(what: impl Future<Output = T>) -> T {
     done.expect("it happens within a minute")
 }
 
-async fn client_with_inbox(receiver: ReceiverOptions) -> (Client, Server, TestInbox) {
+async fn client_with_inbox(receiver: ReceiverOptions) -> (Client, TestServer, TestInbox) {
     let (inbox, options) = with_inbox();
     let (client, server) =
         client_with_handler(Arc::new(Inbox::clone(&inbox)), receiver, options).await;
@@ -37,7 +37,7 @@ async fn client_with_handler(
     host: Arc<dyn ClientHandler>,
     receiver: ReceiverOptions,
     options: ClientOptions,
-) -> (Client, Server) {
+) -> (Client, TestServer) {
     let options = options.with_handler(host).with_receiver_tasks(receiver);
     connected_with(options, json!({})).await
 }
@@ -51,13 +51,13 @@ fn form() -> Value {
     json!({ "message": "Who?", "requestedSchema": {}, "task": {} })
 }
 
-async fn call(server: &mut Server, method: &str, params: Value) -> Value {
+async fn call(server: &mut TestServer, method: &str, params: Value) -> Value {
     server.ask("call", method, params).await;
     within_a_minute(server.answer("call")).await
 }
 
 /// Creates a task and returns the create result.
-async fn create_task(server: &mut Server, method: &str, params: Value) -> Value {
+async fn create_task(server: &mut TestServer, method: &str, params: Value) -> Value {
     let answer = call(server, method, params).await;
     answer["result"]["task"].clone()
 }
@@ -229,7 +229,7 @@ async fn errors_about_hosted_tasks_have_the_texts_of_the_seeds() {
     refuses_cancel(&mut server, &task, "failed").await;
 }
 
-async fn refuses_cancel(server: &mut Server, task: &Value, status: &str) {
+async fn refuses_cancel(server: &mut TestServer, task: &Value, status: &str) {
     let again = call(server, "tasks/cancel", named(task)).await;
     let message = format!("Cannot cancel task: already in terminal status '{status}'");
     assert_eq!(

@@ -10,7 +10,7 @@ use outlast_testkit::{eventually, within};
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
-use crate::harness::{Server, connected, task, text};
+use crate::harness::{TestServer, connected, task, text};
 
 fn start(hub: &Hub, name: &ConnectionName, options: HubCallOptions) -> JoinHandle<HubCall> {
     let (hub, name) = (hub.clone(), name.clone());
@@ -20,7 +20,7 @@ fn start(hub: &Hub, name: &ConnectionName, options: HubCallOptions) -> JoinHandl
     })
 }
 
-async fn connect(hub: &Hub, server: &str, source: &str) -> (ConnectionName, Server) {
+async fn connect(hub: &Hub, server: &str, source: &str) -> (ConnectionName, TestServer) {
     let (client, scripted) = connected().await;
     let name = ConnectionName::new(server, source);
     hub.add(name.clone(), client).unwrap();
@@ -28,7 +28,7 @@ async fn connect(hub: &Hub, server: &str, source: &str) -> (ConnectionName, Serv
 }
 
 /// Reports the task as completed, and its result.
-async fn complete(server: &mut Server, result: Value) {
+async fn complete(server: &mut TestServer, result: Value) {
     let poll = server.expect_request("tasks/get").await;
     server.reply(&poll, task("completed", 100)).await;
     let fetch = server.expect_request("tasks/result").await;

@@ -45,9 +45,9 @@ async fn probe(client: &Client, arguments: Value) -> Execution {
 }
 
 /// The server's record of one call.
-struct Record(Vec<Value>);
+struct ProbeRecord(Vec<Value>);
 
-impl Record {
+impl ProbeRecord {
     async fn of(call: Execution) -> Self {
         let settled = tokio::time::timeout(STEP_TIMEOUT, call.outcome()).await;
         let Outcome::Result(result) = settled.unwrap().unwrap() else {
@@ -152,7 +152,7 @@ async fn a_server_creates_polls_and_fetches_a_sampling_task() {
     .await;
     let said = json!({ "role": "assistant", "content": { "type": "text", "text": "Hello." }, "model": "m", "stopReason": "endTurn" });
     inbox.respond(item.id, raw(said.clone())).unwrap();
-    let record = Record::of(call).await;
+    let record = ProbeRecord::of(call).await;
     let task = record.made(SAMPLING);
     assert_eq!(task["ttl"], 60_000);
     let polled = record.statuses(false);
@@ -184,7 +184,7 @@ async fn a_server_gets_every_action_of_an_elicitation_task() {
             "decline" => inbox.decline(item.id).unwrap(),
             _ => inbox.cancel(item.id).unwrap(),
         }
-        let record = Record::of(call).await;
+        let record = ProbeRecord::of(call).await;
         let task = record.made(ELICITATION);
         // S1-83: the TTL that the client of this test chose.
         assert_eq!(task["ttl"], 45_000);
@@ -209,7 +209,7 @@ async fn a_declined_sampling_task_fails_for_its_server() {
         } else {
             inbox.decline(item.id).unwrap();
         }
-        let record = Record::of(call).await;
+        let record = ProbeRecord::of(call).await;
         let refused = json!({ "code": -1, "message": "User declined sampling request" });
         assert_eq!(record.answer("tasks/result")["error"], refused);
         let last = record.answers("tasks/get").pop().unwrap()["result"].clone();
@@ -227,7 +227,7 @@ async fn a_cancelled_task_leaves_the_inbox() {
     for request in [SAMPLING, ELICITATION] {
         let call = probe(&client, json!({ "request": request, "then": "cancel" })).await;
         let item = inbox.first().await;
-        let record = Record::of(call).await;
+        let record = ProbeRecord::of(call).await;
         let cancels = record.answers("tasks/cancel");
         assert_eq!(cancels[0]["result"]["status"], "cancelled");
         assert_eq!(
@@ -251,7 +251,7 @@ async fn a_waiting_server_gets_the_expiry_error() {
     let arguments = json!({ "request": SAMPLING, "ttl": 300, "then": "wait" });
     let call = probe(&client, arguments).await;
     let item = inbox.first().await;
-    let record = Record::of(call).await;
+    let record = ProbeRecord::of(call).await;
     assert_eq!(record.made(SAMPLING)["ttl"], 300);
     assert_eq!(record.answer("tasks/result")["error"]["code"], -32602);
     assert_eq!(record.answer("tasks/get")["error"]["code"], -32602);

@@ -7,11 +7,13 @@ use outlast::client::{Client, Inbox, OnDecline, ReceiverOptions, ReceiverTtl, Wa
 use outlast::task::{InputKind, InputKinds};
 use serde_json::{Value, json};
 
-use crate::harness::{Server, TestInbox, connected_with, raw, target, until_removed, with_inbox};
+use crate::harness::{
+    TestInbox, TestServer, connected_with, raw, target, until_removed, with_inbox,
+};
 
 const STATUS: &str = "notifications/tasks/status";
 
-async fn client_with_inbox(receiver: ReceiverOptions) -> (Client, Server, TestInbox) {
+async fn client_with_inbox(receiver: ReceiverOptions) -> (Client, TestServer, TestInbox) {
     let (inbox, options) = with_inbox();
     let options = options.with_receiver_tasks(receiver);
     let (client, server) = connected_with(options, json!({})).await;
@@ -28,7 +30,7 @@ fn form(task: Value) -> Value {
 }
 
 /// Creates a task and returns the create result.
-async fn create_task(server: &mut Server, method: &str, params: Value) -> Value {
+async fn create_task(server: &mut TestServer, method: &str, params: Value) -> Value {
     server.ask("make", method, params).await;
     let answer = server.answer("make").await;
     let task = answer["result"]["task"].clone();
@@ -38,7 +40,7 @@ async fn create_task(server: &mut Server, method: &str, params: Value) -> Value 
     task
 }
 
-async fn call(server: &mut Server, method: &str, params: Value) -> Value {
+async fn call(server: &mut TestServer, method: &str, params: Value) -> Value {
     server.ask("call", method, params).await;
     server.answer("call").await
 }

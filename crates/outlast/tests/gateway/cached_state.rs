@@ -9,7 +9,7 @@ use outlast::server::McpServer;
 use outlast::store::{MemoryStore, Store};
 use outlast::transport::stdio;
 use outlast_testkit::mcp::Line;
-use outlast_testkit::mcp::caller::Kind;
+use outlast_testkit::mcp::caller::ClientKind;
 use serde_json::{Value, json};
 
 use crate::caller::connect;
@@ -21,7 +21,7 @@ async fn task_support_follows_the_last_handshake() {
     // V2-CAP-13, BR-NEG-4.
     let (target, mut servers) = scripted::target();
     let (_, mcp_server) = gateway(Upstream::new("played", target, quick())).await;
-    let connecting = tokio::spawn(async move { connect(Kind::V2, &mcp_server).await });
+    let connecting = tokio::spawn(async move { connect(ClientKind::V2, &mcp_server).await });
     let mut server = servers.next().await;
     server.welcome("2025-11-25", json!({ "prompts": {} })).await;
     let mut caller = connecting.await.unwrap();
@@ -71,7 +71,7 @@ async fn a_task_is_readable_while_its_server_starts() {
     let (engine, mcp_server, mut servers) = opened(store.clone()).await;
     let connecting = {
         let mcp_server = mcp_server.clone();
-        tokio::spawn(async move { connect(Kind::V2, &mcp_server).await })
+        tokio::spawn(async move { connect(ClientKind::V2, &mcp_server).await })
     };
     let mut server = servers.next().await;
     server.welcome("2025-11-25", json!({ "tools": {} })).await;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use outlast::server::McpServer;
 use outlast::transport::stdio;
-use outlast_testkit::mcp::caller::{Caller, Kind, everything};
+use outlast_testkit::mcp::caller::{Caller, ClientKind, everything};
 use outlast_testkit::mcp::endpoint::ServerEndpoint;
 use serde_json::Value;
 use tokio::io::BufReader;
@@ -23,13 +23,13 @@ pub(crate) fn pipe(mcp_server: &Arc<McpServer>) -> ServerEndpoint {
 }
 
 /// A client on a pipe that supports all input requests.
-pub(crate) async fn connect(kind: Kind, mcp_server: &Arc<McpServer>) -> Caller {
+pub(crate) async fn connect(kind: ClientKind, mcp_server: &Arc<McpServer>) -> Caller {
     Caller::connect(kind, &pipe(mcp_server)).await
 }
 
 /// A client on a pipe with the name `name`.
 pub(crate) async fn connect_as(
-    kind: Kind,
+    kind: ClientKind,
     mcp_server: &Arc<McpServer>,
     name: &'static str,
 ) -> Caller {
@@ -38,7 +38,7 @@ pub(crate) async fn connect_as(
 
 /// A client on a pipe that declares `can`.
 pub(crate) async fn connect_declaring(
-    kind: Kind,
+    kind: ClientKind,
     mcp_server: &Arc<McpServer>,
     name: &'static str,
     can: Value,

@@ -3,14 +3,14 @@
 use std::fmt::{self, Display, Formatter};
 
 use outlast::client::Era;
-use outlast_testkit::mcp::caller::{KINDS, Kind};
+use outlast_testkit::mcp::caller::{CLIENT_KINDS, ClientKind};
 use outlast_testkit::mcp::endpoint::{TRANSPORTS, Transport};
 
 /// A kind of client, a kind of server, and the transports on both sides of the gateway.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Cell {
-    pub(crate) client: Kind,
-    pub(crate) server: Server,
+    pub(crate) client: ClientKind,
+    pub(crate) server: ServerKind,
     /// Between the client and the gateway.
     pub(crate) client_transport: Transport,
     /// Between the gateway and the server.
@@ -45,8 +45,8 @@ impl Cell {
     /// All cells.
     pub(crate) fn all() -> Vec<Self> {
         let mut all = Vec::new();
-        for client in KINDS {
-            for server in SERVERS {
+        for client in CLIENT_KINDS {
+            for server in SERVER_KINDS {
                 for client_transport in TRANSPORTS {
                     all.extend(TRANSPORTS.map(|server_transport| Self {
                         client,
@@ -64,8 +64,8 @@ impl Cell {
     /// once.
     pub(crate) fn pairs() -> Vec<Self> {
         let way = |odd: usize| TRANSPORTS[odd % 2];
-        let rows = KINDS.into_iter().enumerate().map(|(c, client)| {
-            SERVERS
+        let rows = CLIENT_KINDS.into_iter().enumerate().map(|(c, client)| {
+            SERVER_KINDS
                 .into_iter()
                 .enumerate()
                 .map(move |(s, server)| Self {
@@ -82,9 +82,9 @@ impl Cell {
     /// request, a modern one if the call takes long.
     pub(crate) fn is_task_of_the_server(self) -> bool {
         match self.server {
-            Server::V1 => self.client.has_tasks(),
-            Server::V2 => true,
-            Server::PlainLegacy | Server::PlainModern => false,
+            ServerKind::V1 => self.client.has_tasks(),
+            ServerKind::V2 => true,
+            ServerKind::PlainLegacy | ServerKind::PlainModern => false,
         }
     }
 
@@ -102,7 +102,7 @@ impl Cell {
 
 /// How a server does tasks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Server {
+pub(crate) enum ServerKind {
     /// No tasks, legacy era.
     PlainLegacy,
     /// No tasks, modern era.
@@ -111,14 +111,14 @@ pub(crate) enum Server {
     V2,
 }
 
-pub(crate) const SERVERS: [Server; 4] = [
-    Server::PlainLegacy,
-    Server::PlainModern,
-    Server::V1,
-    Server::V2,
+pub(crate) const SERVER_KINDS: [ServerKind; 4] = [
+    ServerKind::PlainLegacy,
+    ServerKind::PlainModern,
+    ServerKind::V1,
+    ServerKind::V2,
 ];
 
-impl Server {
+impl ServerKind {
     /// Its name in documents.
     pub(crate) fn word(self) -> &'static str {
         match self {

@@ -10,18 +10,18 @@ use outlast::gateway::Upstream;
 use outlast::server::McpServer;
 use outlast::store::{MemoryStore, Store};
 use outlast::transport::http::{self, HttpOptions};
-use outlast_testkit::mcp::caller::{Caller, Ending, KINDS, Kind};
+use outlast_testkit::mcp::caller::{CLIENT_KINDS, CallEnd, Caller, ClientKind};
 use serde_json::{Value, json};
 
 use crate::caller::connect;
-use crate::cell::Server;
+use crate::cell::ServerKind;
 use crate::events::task_in;
 use crate::harness::{self, Harness, gateway, quick, started, until_attached};
 use crate::rules;
 use crate::scripted;
 
 /// Lists one tool with a `readOnlyHint`.
-async fn list(server: &mut scripted::Server, read_only: bool) {
+async fn list(server: &mut scripted::TestServer, read_only: bool) {
     let list = server.expect_request("tools/list").await;
     let tool = json!({
         "name": "x", "inputSchema": { "type": "object" }, "annotations": { "readOnlyHint": read_only },
@@ -32,7 +32,7 @@ async fn list(server: &mut scripted::Server, read_only: bool) {
 #[tokio::test(start_paused = true)]
 async fn a_call_whose_server_ended_has_an_unknown_outcome() {
     // BR-GEN-7: the upstream crashes.
-    for kind in KINDS {
+    for kind in CLIENT_KINDS {
         let (target, mut servers) = scripted::target();
         let (_, mcp_server) = gateway(Upstream::new("played", target, quick())).await;
         let calling = tokio::spawn(async move {
@@ -45,7 +45,7 @@ async fn a_call_whose_server_ended_has_an_unknown_outcome() {
         server.expect_request("tools/call").await;
         drop(server);
         let ended = calling.await.unwrap();
-        let Ending::Error(-32603, why) = ended else {
+        let CallEnd::Error(-32603, why) = ended else {
             panic!("{kind:?}: {ended:?}");
         };
         assert!(why.contains("unknown"), "{kind:?}: {why}");
@@ -54,7 +54,7 @@ async fn a_call_whose_server_ended_has_an_unknown_outcome() {
 
 #[tokio::test(start_paused = true)]
 async fn a_read_only_call_is_repeated_when_its_server_returns() {
-    for kind in KINDS {
+    for kind in CLIENT_KINDS {
         let (target, mut servers) = scripted::target();
         let (_, mcp_server) = gateway(Upstream::new("played", target, quick())).await;
         let calling = tokio::spawn(async move {
@@ -70,7 +70,7 @@ async fn a_read_only_call_is_repeated_when_its_server_returns() {
         server.welcome("2025-11-25", json!({ "tools": {} })).await;
         let call = server.expect_request("tools/call").await;
         server.reply(&call, scripted::text("read")).await;
-        let Ending::Result(result) = calling.await.unwrap() else {
+        let CallEnd::Result(result) = calling.await.unwrap() else {
             panic!("{kind:?}");
         };
         assert_eq!(result["content"][0]["text"], "read");
@@ -84,7 +84,7 @@ async fn hints_of_an_untrusted_server_repeat_no_call() {
     let settings = quick().with_trust_annotations(false);
     let (_, mcp_server) = gateway(Upstream::new("played", target, settings)).await;
     let calling = tokio::spawn(async move {
-        let mut caller = connect(Kind::V1, &mcp_server).await;
+        let mut caller = connect(ClientKind::V1, &mcp_server).await;
         caller.call("x", json!({})).await
     });
     let mut server = servers.next().await;
@@ -93,7 +93,7 @@ async fn hints_of_an_untrusted_server_repeat_no_call() {
     server.expect_request("tools/call").await;
     drop(server);
     let ended = calling.await.unwrap();
-    let Ending::Error(-32603, why) = ended else {
+    let CallEnd::Error(-32603, why) = ended else {
         panic!("{ended:?}");
     };
     assert!(why.contains("unknown"), "{why}");
@@ -110,7 +110,7 @@ async fn a_failing_server_is_not_started_for_every_request() {
         ))
     });
     let (_, mcp_server) = gateway(Upstream::new("nowhere", target, quick())).await;
-    let mut caller = connect(Kind::V2, &mcp_server).await;
+    let mut caller = connect(ClientKind::V2, &mcp_server).await;
     for _ in 0..5 {
         let answer = caller.request("tools/list", json!({})).await;
         assert_eq!(answer["error"]["code"], -32603);
@@ -124,7 +124,11 @@ async fn a_failing_server_is_not_started_for_every_request() {
 }
 
 /// A gateway on `store` in front of the server at `url`.
-async fn gateway_at(url: &str, server: Server, store: &Arc<dyn Store>) -> (Engine, Arc<McpServer>) {
+async fn gateway_at(
+    url: &str,
+    server: ServerKind,
+    store: &Arc<dyn Store>,
+) -> (Engine, Arc<McpServer>) {
     let settings = quick().with_era(server.era());
     harness::gateway_on_store(url, settings, store).await
 }
@@ -132,7 +136,8 @@ async fn gateway_at(url: &str, server: Server, store: &Arc<dyn Store>) -> (Engin
 #[tokio::test]
 async fn a_task_at_a_url_resumes_after_gateway_restart() {
     // BR-SEC-3, BR-GEN-2: the gateway restarts.
-    let cells = [Server::V1, Server::V2].map(|server| [(Kind::V1, server), (Kind::V2, server)]);
+    let cells = [ServerKind::V1, ServerKind::V2]
+        .map(|server| [(ClientKind::V1, server), (ClientKind::V2, server)]);
     for (kind, server) in cells.into_iter().flatten() {
         let harness = Harness::new(server).await;
         let listening = http::serve(harness.direct.clone(), HttpOptions::default())
@@ -153,7 +158,7 @@ async fn a_task_at_a_url_resumes_after_gateway_restart() {
         let ended = tokio::time::timeout(Duration::from_secs(60), ended)
             .await
             .unwrap();
-        let Ending::Result(result) = ended else {
+        let CallEnd::Result(result) = ended else {
             panic!("{kind:?} → {server:?}: {ended:?}");
         };
         assert_eq!(result["content"][0]["text"], "through");
@@ -170,14 +175,14 @@ async fn open_input_requests(caller: &mut Caller, task: &Value) -> Value {
 #[tokio::test]
 async fn an_open_input_request_survives_a_gateway_restart() {
     // BR-SEC-3, BR-IN-1, BD-17: the gateway restarts.
-    for server in [Server::V1, Server::V2] {
+    for server in [ServerKind::V1, ServerKind::V2] {
         let harness = Harness::new(server).await;
         let listening = http::serve(harness.direct.clone(), HttpOptions::default())
             .await
             .unwrap();
         let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
         let (engine, mcp_server) = gateway_at(&listening.url(), server, &store).await;
-        let mut caller = connect(Kind::V2, &mcp_server).await;
+        let mut caller = connect(ClientKind::V2, &mcp_server).await;
         let begun = caller.begin(json!({ "name": "ask" })).await;
         let task = json!({ "taskId": begun["result"]["taskId"] });
         let requests = open_input_requests(&mut caller, &task).await;
@@ -185,7 +190,7 @@ async fn an_open_input_request_survives_a_gateway_restart() {
         engine.shutdown(Duration::ZERO).await.unwrap();
         drop((caller, mcp_server));
         let (engine, mcp_server) = gateway_at(&listening.url(), server, &store).await;
-        let mut caller = connect(Kind::V2, &mcp_server).await;
+        let mut caller = connect(ClientKind::V2, &mcp_server).await;
         // Long enough for the gateway to reconnect and for the server to send the request again.
         tokio::time::sleep(Duration::from_millis(1_500)).await;
         let still = open_input_requests(&mut caller, &task).await;
@@ -195,7 +200,7 @@ async fn an_open_input_request_survives_a_gateway_restart() {
         let ended = tokio::time::timeout(Duration::from_secs(60), ended)
             .await
             .unwrap();
-        let Ending::Result(result) = ended else {
+        let CallEnd::Result(result) = ended else {
             panic!("{server:?}: {ended:?}");
         };
         let said = result["content"][0]["text"].as_str().unwrap();
@@ -207,7 +212,7 @@ async fn an_open_input_request_survives_a_gateway_restart() {
 #[tokio::test]
 async fn an_input_response_during_an_outage_is_not_requested_again() {
     // BR-SEC-3: the stored data is sufficient.
-    let server = Server::V2;
+    let server = ServerKind::V2;
     let harness = Harness::new(server).await;
     let listening = http::serve(harness.direct.clone(), HttpOptions::default())
         .await
@@ -215,7 +220,7 @@ async fn an_input_response_during_an_outage_is_not_requested_again() {
     let url = listening.url();
     let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
     let (engine, mcp_server) = gateway_at(&url, server, &store).await;
-    let mut caller = connect(Kind::V2, &mcp_server).await;
+    let mut caller = connect(ClientKind::V2, &mcp_server).await;
     let begun = caller.begin(json!({ "name": "ask" })).await;
     let task = json!({ "taskId": begun["result"]["taskId"] });
     let requests = open_input_requests(&mut caller, &task).await;
@@ -225,7 +230,7 @@ async fn an_input_response_during_an_outage_is_not_requested_again() {
     let address = listening.local_addr();
     listening.shutdown().await;
     let (engine, mcp_server) = gateway_at(&url, server, &store).await;
-    let mut caller = connect(Kind::V2, &mcp_server).await;
+    let mut caller = connect(ClientKind::V2, &mcp_server).await;
     let key = requests.as_object().unwrap().keys().next().unwrap().clone();
     let accept = json!({ "action": "accept", "content": { "name": "Ada" } });
     let update = json!({ "taskId": task["taskId"], "inputResponses": { key: accept } });
@@ -238,7 +243,7 @@ async fn an_input_response_during_an_outage_is_not_requested_again() {
     let ended = tokio::time::timeout(Duration::from_secs(60), ended)
         .await
         .unwrap();
-    let Ending::Result(result) = ended else {
+    let CallEnd::Result(result) = ended else {
         panic!("{ended:?}");
     };
     let said = result["content"][0]["text"].as_str().unwrap();
@@ -261,9 +266,9 @@ async fn gateway_on_store_with_scripted_server(
 async fn caller_of(
     mcp_server: &Arc<McpServer>,
     servers: &mut scripted::Servers,
-) -> (Caller, scripted::Server) {
+) -> (Caller, scripted::TestServer) {
     let calling = mcp_server.clone();
-    let connecting = tokio::spawn(async move { connect(Kind::V1, &calling).await });
+    let connecting = tokio::spawn(async move { connect(ClientKind::V1, &calling).await });
     let mut server = servers.next().await;
     rules::discovered(&mut server).await;
     (connecting.await.unwrap(), server)
@@ -295,7 +300,7 @@ async fn input_rounds_survive_the_gateway_and_responses_are_sent_once() {
     let mut going_on = servers.next().await;
     rules::discovered(&mut going_on).await;
     // The client of the same owner shares the connection.
-    let mut caller = connect(Kind::V1, &mcp_server).await;
+    let mut caller = connect(ClientKind::V1, &mcp_server).await;
     caller.leaves_input_open = true;
     let again = caller.wait_for_notification("elicitation/create").await;
     assert_eq!(again["id"], first["id"], "it is the same input request");
@@ -313,7 +318,7 @@ async fn input_rounds_survive_the_gateway_and_responses_are_sent_once() {
     let (_, mcp_server, mut servers) = gateway_on_store_with_scripted_server(&store).await;
     let (mut caller, mut server) = caller_of(&mcp_server, &mut servers).await;
     let ended = caller.finish(json!({}), begun).await;
-    let Ending::Error(-32603, why) = ended else {
+    let CallEnd::Error(-32603, why) = ended else {
         panic!("{ended:?}");
     };
     assert!(why.contains("unknown"), "{why}");
@@ -323,22 +328,22 @@ async fn input_rounds_survive_the_gateway_and_responses_are_sent_once() {
 #[tokio::test]
 async fn after_a_restart_the_retry_class_decides_without_upstream_tasks() {
     // Promise 4: the outcome is unknown unless the tool is read-only.
-    let server = Server::PlainLegacy;
+    let server = ServerKind::PlainLegacy;
     let harness = Harness::new(server).await;
     let listening = http::serve(harness.direct.clone(), HttpOptions::default())
         .await
         .unwrap();
     let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
     let (engine, mcp_server) = gateway_at(&listening.url(), server, &store).await;
-    let mut caller = connect(Kind::V1, &mcp_server).await;
+    let mut caller = connect(ClientKind::V1, &mcp_server).await;
     let begun = caller.begin(json!({ "name": "gated" })).await;
     harness.until_waiting(1).await;
     engine.shutdown(Duration::ZERO).await.unwrap();
     drop((caller, mcp_server));
     let (_, mcp_server) = gateway_at(&listening.url(), server, &store).await;
-    let mut caller = connect(Kind::V1, &mcp_server).await;
+    let mut caller = connect(ClientKind::V1, &mcp_server).await;
     let ended = caller.finish(json!({}), begun).await;
-    let Ending::Error(-32603, why) = ended else {
+    let CallEnd::Error(-32603, why) = ended else {
         panic!("{ended:?}");
     };
     assert!(why.contains("unknown"), "{why}");

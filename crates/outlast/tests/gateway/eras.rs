@@ -8,7 +8,7 @@ use outlast::client::{Era, Target};
 use outlast::gateway::{Settings, Upstream};
 use outlast::server::McpServer;
 use outlast::transport::duplex;
-use outlast_testkit::mcp::caller::{Ending, Kind};
+use outlast_testkit::mcp::caller::{CallEnd, ClientKind};
 use rmcp::handler::server::router::tool::ToolRouter;
 use rmcp::model::{
     ElicitRequestParams, ElicitationSchema, ErrorData, ServerCapabilities, ServerConfig,
@@ -85,10 +85,10 @@ async fn gateway_with_rmcp_server() -> Arc<McpServer> {
 #[tokio::test]
 async fn an_rmcp_tool_sends_input_requests_to_a_legacy_client() {
     let mcp_server = gateway_with_rmcp_server().await;
-    for kind in [Kind::PlainLegacy, Kind::V1] {
+    for kind in [ClientKind::PlainLegacy, ClientKind::V1] {
         let mut caller = connect(kind, &mcp_server).await;
         let ended = caller.call("ask", json!({})).await;
-        let Ending::Result(result) = ended else {
+        let CallEnd::Result(result) = ended else {
             panic!("{kind:?}: {ended:?}");
         };
         assert_eq!(result["content"][0]["text"], "hello Ada/Who?", "{kind:?}");
@@ -96,7 +96,7 @@ async fn an_rmcp_tool_sends_input_requests_to_a_legacy_client() {
 }
 
 /// The first request on a new connection for a client of that kind.
-async fn first_request(kind: Kind, can: Value) -> Value {
+async fn first_request(kind: ClientKind, can: Value) -> Value {
     let (target, mut servers) = scripted::target();
     let (_, mcp_server) = gateway(Upstream::new("played", target, auto())).await;
     let connecting =
@@ -109,10 +109,18 @@ async fn first_request(kind: Kind, can: Value) -> Value {
 #[tokio::test(start_paused = true)]
 async fn a_legacy_client_with_input_support_gets_a_legacy_connection() {
     for (kind, can, method) in [
-        (Kind::V1, json!({ "elicitation": {} }), "initialize"),
-        (Kind::PlainLegacy, json!({ "sampling": {} }), "initialize"),
-        (Kind::V1, json!({}), "server/discover"),
-        (Kind::V2, json!({ "elicitation": {} }), "server/discover"),
+        (ClientKind::V1, json!({ "elicitation": {} }), "initialize"),
+        (
+            ClientKind::PlainLegacy,
+            json!({ "sampling": {} }),
+            "initialize",
+        ),
+        (ClientKind::V1, json!({}), "server/discover"),
+        (
+            ClientKind::V2,
+            json!({ "elicitation": {} }),
+            "server/discover",
+        ),
     ] {
         let first = first_request(kind, can.clone()).await;
         assert_eq!(first["method"], method, "{kind:?} {can}");
@@ -129,10 +137,9 @@ async fn a_server_without_initialize_gets_a_modern_connection() {
         .enumerate()
     {
         let mcp_server = mcp_server.clone();
-        let connecting =
-            tokio::spawn(
-                async move { connect_declaring(Kind::V1, &mcp_server, "by-hand", can).await },
-            );
+        let connecting = tokio::spawn(async move {
+            connect_declaring(ClientKind::V1, &mcp_server, "by-hand", can).await
+        });
         if round == 0 {
             let mut server = servers.next().await;
             let hello = server.expect_request("initialize").await;
@@ -167,7 +174,7 @@ async fn a_task_of_a_v2_server_is_returned_at_once() {
     settings.tool_defaults.grace = Some(hour);
     let (_, mcp_server) = gateway(Upstream::new("played", target, settings)).await;
     let calling = tokio::spawn(async move {
-        let mut caller = connect(Kind::V2, &mcp_server).await;
+        let mut caller = connect(ClientKind::V2, &mcp_server).await;
         let id = caller.send("tools/call", json!({ "name": "slow" })).await;
         caller.answer_to(id).await
     });

@@ -10,12 +10,12 @@ use outlast::task::Policy;
 use outlast::task::TtlPolicy;
 use outlast::transport::duplex;
 use outlast::transport::link::{Incoming, Link};
-use outlast_testkit::mcp::caller::{self, Caller, Ending, KINDS, Kind};
+use outlast_testkit::mcp::caller::{self, CLIENT_KINDS, CallEnd, Caller, ClientKind};
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
 use crate::caller::connect;
-use crate::cell::{SERVERS, Server};
+use crate::cell::{SERVER_KINDS, ServerKind};
 use crate::gate::Gate;
 use crate::harness::{Harness, HarnessOptions, quick};
 
@@ -45,8 +45,8 @@ pub(crate) fn with_tickets() -> Settings {
 async fn an_expired_task_does_not_exist_in_every_cell() {
     // A task that expired after its end is not found.
     let mut cells = JoinSet::new();
-    for server in SERVERS {
-        for kind in KINDS {
+    for server in SERVER_KINDS {
+        for kind in CLIENT_KINDS {
             cells.spawn(expires(kind, server));
         }
     }
@@ -55,7 +55,7 @@ async fn an_expired_task_does_not_exist_in_every_cell() {
     }
 }
 
-async fn expires(kind: Kind, server: Server) {
+async fn expires(kind: ClientKind, server: ServerKind) {
     let plan = HarnessOptions {
         settings: short_lived(),
         behind: outlast::gateway::policy(),
@@ -88,24 +88,24 @@ pub(crate) async fn expires_after_its_ttl(caller: &mut Caller, gate: &Gate, cell
     gate.until_waiting(1).await;
     gate.add_permits(1);
     let fetched = match kind {
-        Kind::V1 => caller.request("tasks/result", task.clone()).await,
-        Kind::V2 => until_completed(caller, &task).await,
+        ClientKind::V1 => caller.request("tasks/result", task.clone()).await,
+        ClientKind::V2 => until_completed(caller, &task).await,
         _ => match caller.wait(&task).await {
-            Ending::Result(result) => result,
+            CallEnd::Result(result) => result,
             other => panic!("{cell}: {other:?}"),
         },
     };
     assert!(fetched.to_string().contains("through"), "{cell}: {fetched}");
     tokio::time::sleep(Duration::from_millis(4_000)).await;
     let methods: &[&str] = match kind {
-        Kind::V1 => &["tasks/get", "tasks/result", "tasks/cancel"],
-        Kind::V2 => &["tasks/get", "tasks/update", "tasks/cancel"],
+        ClientKind::V1 => &["tasks/get", "tasks/result", "tasks/cancel"],
+        ClientKind::V2 => &["tasks/get", "tasks/update", "tasks/cancel"],
         _ => &["task_status", "task_wait", "task_cancel"],
     };
     for method in methods {
         let gone = match kind {
-            Kind::V1 => caller.request(method, task.clone()).await,
-            Kind::V2 => {
+            ClientKind::V1 => caller.request(method, task.clone()).await,
+            ClientKind::V2 => {
                 let mut params = task.clone();
                 params["inputResponses"] = json!({});
                 caller.request(method, params).await
@@ -124,8 +124,8 @@ async fn until_completed(caller: &mut Caller, task: &Value) -> Value {
 #[tokio::test]
 async fn a_task_expired_at_its_server_fails_in_every_cell() {
     // BR-TTL-3: the upstream does not find its task before it has an outcome.
-    for server in [Server::V1, Server::V2] {
-        for kind in KINDS {
+    for server in [ServerKind::V1, ServerKind::V2] {
+        for kind in CLIENT_KINDS {
             let plan = HarnessOptions {
                 behind: Policy::default()
                     .with_ttl_policy(TtlPolicy::Strict)
@@ -139,7 +139,7 @@ async fn a_task_expired_at_its_server_fails_in_every_cell() {
             let call = caller.call("keeps", json!({}));
             let ended = tokio::time::timeout(Duration::from_secs(60), call).await;
             let ended = ended.unwrap();
-            let Ending::Error(-32603, why) = ended else {
+            let CallEnd::Error(-32603, why) = ended else {
                 panic!("{kind:?} → {server:?}: {ended:?}");
             };
             assert!(
@@ -158,14 +158,14 @@ async fn a_caller_that_waits_at_expiry_gets_the_expiry_error() {
             .with_ttl_policy(TtlPolicy::Strict)
             .with_poll_interval(Duration::from_millis(100))
     };
-    for server in SERVERS {
+    for server in SERVER_KINDS {
         let plan = HarnessOptions {
             behind: strict(),
             policy: strict(),
             ..HarnessOptions::default()
         };
         let harness = Harness::with_options(server, plan).await;
-        let mut caller = connect(Kind::V1, &harness.mcp_server).await;
+        let mut caller = connect(ClientKind::V1, &harness.mcp_server).await;
         let call = json!({ "name": "gated", "task": { "ttl": 1_500 } });
         let begun = caller.request("tools/call", call).await;
         let task = json!({ "taskId": task_in(&begun) });
@@ -207,8 +207,8 @@ pub(crate) fn without_notifications(mut link: Link) -> Link {
 async fn no_notification_is_needed_in_any_cell() {
     // V1-NOTIF-2: polling is sufficient when notifications are lost. The clients here
     // have no streams.
-    for server in SERVERS {
-        for kind in KINDS {
+    for server in SERVER_KINDS {
+        for kind in CLIENT_KINDS {
             let plan = HarnessOptions {
                 way: target_without_notifications,
                 ..HarnessOptions::default()
@@ -222,7 +222,7 @@ async fn no_notification_is_needed_in_any_cell() {
             });
             for (tool, expected) in [("gated", "through"), ("late", "Ada/Still there?")] {
                 let ended = caller.call(tool, json!({})).await;
-                let Ending::Result(result) = ended else {
+                let CallEnd::Result(result) = ended else {
                     panic!("{kind:?} → {server:?}: {ended:?}");
                 };
                 let said = result["content"][0]["text"].as_str().unwrap();
@@ -235,8 +235,8 @@ async fn no_notification_is_needed_in_any_cell() {
 #[tokio::test(start_paused = true)]
 async fn duplicate_polls_return_the_same_in_every_cell() {
     // BR-GEN-8.
-    for server in SERVERS {
-        for kind in KINDS {
+    for server in SERVER_KINDS {
+        for kind in CLIENT_KINDS {
             let harness = Harness::with(server, with_tickets()).await;
             let mut caller = connect(kind, &harness.mcp_server).await;
             let cell = format!("{kind:?} → {server:?}");
@@ -250,8 +250,8 @@ pub(crate) async fn three_polls_return_the_same(caller: &mut Caller, gate: &Gate
     let kind = caller.kind;
     let task = task_of(caller, gate).await;
     let (method, params) = match kind {
-        Kind::V1 => ("tasks/result", task.clone()),
-        Kind::V2 => ("tasks/get", task.clone()),
+        ClientKind::V1 => ("tasks/result", task.clone()),
+        ClientKind::V2 => ("tasks/get", task.clone()),
         _ => ("tools/call", helper("task_wait", &task)),
     };
     // Concurrently, and before the call ends.
@@ -261,7 +261,7 @@ pub(crate) async fn three_polls_return_the_same(caller: &mut Caller, gate: &Gate
     }
     gate.add_permits(3);
     let mut answers = Vec::new();
-    if kind == Kind::V2 {
+    if kind == ClientKind::V2 {
         until_completed(caller, &task).await;
         for _ in 0..3 {
             ids.push(caller.send(method, params.clone()).await);

@@ -18,7 +18,7 @@ use outlast::{TaskSupport, Tool, Tools, text};
 use outlast_testkit::within;
 use serde_json::{Value, json};
 
-use crate::cell::Server;
+use crate::cell::ServerKind;
 use crate::gate::{Gate, PollCounter};
 
 /// A server, the gateway in front of it, and the gate of the server's tools.
@@ -57,11 +57,11 @@ impl Default for HarnessOptions {
 }
 
 impl Harness {
-    pub(crate) async fn new(server: Server) -> Self {
+    pub(crate) async fn new(server: ServerKind) -> Self {
         Self::with(server, quick()).await
     }
 
-    pub(crate) async fn with(server: Server, settings: Settings) -> Self {
+    pub(crate) async fn with(server: ServerKind, settings: Settings) -> Self {
         let plan = HarnessOptions {
             settings,
             ..HarnessOptions::default()
@@ -69,7 +69,7 @@ impl Harness {
         Self::with_options(server, plan).await
     }
 
-    pub(crate) async fn with_options(server: Server, plan: HarnessOptions) -> Self {
+    pub(crate) async fn with_options(server: ServerKind, plan: HarnessOptions) -> Self {
         let gate = Gate::new();
         let note = Resource::new("note:one", "one", || async move {
             Ok(outlast::resources::Contents::text("a note"))
@@ -88,7 +88,7 @@ impl Harness {
     }
 
     /// A harness whose server listens on HTTP until the returned `HttpServer` is dropped.
-    pub(crate) async fn over_http(server: Server) -> (Self, HttpServer) {
+    pub(crate) async fn over_http(server: ServerKind) -> (Self, HttpServer) {
         let harness = Self::new(server).await;
         let listening = http::serve(harness.direct.clone(), HttpOptions::default());
         let listening = listening.await.unwrap();
@@ -186,7 +186,7 @@ pub(crate) async fn served(
 }
 
 /// The tools of the server.
-pub(crate) fn tools(server: Server, gate: &Arc<Gate>) -> Tools {
+pub(crate) fn tools(server: ServerKind, gate: &Arc<Gate>) -> Tools {
     let echo = Tool::new("echo", "says it again", |args, _| async move {
         Ok(json!({
             "content": [{ "type": "text", "text": args.text("say")? }],

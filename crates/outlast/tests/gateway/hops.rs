@@ -7,11 +7,11 @@ use outlast::gateway::Upstream;
 use outlast::transport::http::{self, HttpOptions, HttpServer};
 use outlast::transport::http_client::HttpClientOptions;
 use outlast::wire::OnMissingName;
-use outlast_testkit::mcp::caller::Kind;
+use outlast_testkit::mcp::caller::ClientKind;
 use serde_json::json;
 
 use crate::caller::connect;
-use crate::cell::Server;
+use crate::cell::ServerKind;
 use crate::harness::{Harness, gateway, quick};
 use crate::scripted::said;
 
@@ -21,7 +21,7 @@ fn strict() -> HttpOptions {
 }
 
 /// A modern client, the gateway and a server, all over HTTP.
-async fn over_http(server: Server) -> (Client, Harness, [HttpServer; 2]) {
+async fn over_http(server: ServerKind) -> (Client, Harness, [HttpServer; 2]) {
     let harness = Harness::new(server).await;
     let behind = http::serve(harness.direct.clone(), strict()).await.unwrap();
     let mut settings = quick();
@@ -47,11 +47,11 @@ async fn call(client: &Client, tool: &str, preference: TaskPreference) -> Execut
 async fn closing_a_modern_stream_cancels_a_call_without_task() {
     // BR-CAN-7.
     for (server, tool) in [
-        (Server::PlainLegacy, "gated"),
-        (Server::PlainModern, "gated"),
+        (ServerKind::PlainLegacy, "gated"),
+        (ServerKind::PlainModern, "gated"),
         // The gateway drives the task for a caller without tasks.
-        (Server::V1, "keeps"),
-        (Server::V2, "keeps"),
+        (ServerKind::V1, "keeps"),
+        (ServerKind::V2, "keeps"),
     ] {
         let (client, harness, _listening) = over_http(server).await;
         let plain = call(&client, tool, TaskPreference::Forbid).await;
@@ -76,7 +76,7 @@ async fn closing_a_modern_stream_cancels_a_call_without_task() {
 #[tokio::test]
 async fn a_header_contains_the_task_id_of_its_hop() {
     // BR-ID-2, BR-ID-1: both hops reject a missing or wrong id.
-    let (client, harness, _listening) = over_http(Server::V2).await;
+    let (client, harness, _listening) = over_http(ServerKind::V2).await;
     let task = call(&client, "gated", TaskPreference::Require).await;
     let id = task.task().await.unwrap();
     harness.until_waiting(1).await;
@@ -84,7 +84,7 @@ async fn a_header_contains_the_task_id_of_its_hop() {
     harness.gate.add_permits(1);
     let settled = tokio::time::timeout(Duration::from_secs(60), task.outcome()).await;
     assert_eq!(said(&settled.unwrap().unwrap()), "through");
-    let mut direct = connect(Kind::V2, &harness.direct).await;
+    let mut direct = connect(ClientKind::V2, &harness.direct).await;
     let unknown = direct.request("tasks/get", json!({ "taskId": id })).await;
     assert_eq!(unknown["error"]["code"], -32602, "{unknown}");
 }
@@ -92,7 +92,7 @@ async fn a_header_contains_the_task_id_of_its_hop() {
 #[tokio::test]
 async fn a_stopping_gateway_cancels_calls_without_a_task() {
     // BD-20: a call that the gateway drives for its caller has no stored task.
-    for server in [Server::V1, Server::V2] {
+    for server in [ServerKind::V1, ServerKind::V2] {
         let harness = Harness::new(server).await;
         let behind = http::serve(harness.direct.clone(), HttpOptions::default());
         let behind = behind.await.unwrap();
@@ -104,7 +104,7 @@ async fn a_stopping_gateway_cancels_calls_without_a_task() {
         let upstream = Upstream::new("behind", target, settings);
         let running = outlast.build().gateway(vec![upstream]).await.unwrap();
         let mcp_server = running.endpoints()[0].server.clone();
-        let mut caller = connect(Kind::PlainLegacy, &mcp_server).await;
+        let mut caller = connect(ClientKind::PlainLegacy, &mcp_server).await;
         caller.send("tools/call", json!({ "name": "keeps" })).await;
         harness.until_waiting(1).await;
         // The gateway knows the task when it polls it.

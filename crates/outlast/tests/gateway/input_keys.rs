@@ -1,28 +1,28 @@
 //! The keys of a modern server's input requests as the caller gets them.
 
 use outlast::gateway::{TaskMode, Upstream};
-use outlast_testkit::mcp::caller::{Caller, Ending, Kind};
+use outlast_testkit::mcp::caller::{CallEnd, Caller, ClientKind};
 use serde_json::{Value, json};
 
 use crate::caller::connect;
 use crate::harness::gateway;
 use crate::rules::{discovered, modern, modern_call};
-use crate::scripted::{self, Server};
+use crate::scripted::{self, TestServer};
 
 /// A V2 client and a scripted modern server.
-async fn client_and_modern_server(task: TaskMode) -> (Caller, Server) {
+async fn client_and_modern_server(task: TaskMode) -> (Caller, TestServer) {
     let (target, mut servers) = scripted::target();
     let tool_defaults = modern().tool_defaults.with_task(task);
     let settings = modern().with_tool_defaults(tool_defaults);
     let (_, mcp_server) = gateway(Upstream::new("played", target, settings)).await;
-    let connecting = tokio::spawn(async move { connect(Kind::V2, &mcp_server).await });
+    let connecting = tokio::spawn(async move { connect(ClientKind::V2, &mcp_server).await });
     let mut server = servers.next().await;
     discovered(&mut server).await;
     (connecting.await.unwrap(), server)
 }
 
 /// Responds to a call with an input request of key `k`.
-async fn ask(server: &mut Server, call: &Value, state: &str) {
+async fn ask(server: &mut TestServer, call: &Value, state: &str) {
     let form = json!({ "mode": "form", "message": "Who?", "requestedSchema": { "type": "object", "properties": {} } });
     let asks = json!({ "k": { "method": "elicitation/create", "params": form } });
     let request =
@@ -42,7 +42,7 @@ fn accept() -> Value {
     json!({ "action": "accept", "content": { "name": "Ada" } })
 }
 
-async fn done(server: &mut Server, call: &Value) {
+async fn done(server: &mut TestServer, call: &Value) {
     let mut done = scripted::text("done");
     done["resultType"] = json!("complete");
     server.reply(call, done).await;
@@ -73,7 +73,7 @@ async fn every_input_round_before_the_work_has_new_keys() {
     }
     done(&mut server, &call).await;
     let ended = caller.finish(json!({}), begun).await;
-    assert!(matches!(ended, Ending::Result(_)), "{ended:?}");
+    assert!(matches!(ended, CallEnd::Result(_)), "{ended:?}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -95,5 +95,5 @@ async fn input_requests_without_a_task_keep_the_servers_keys() {
     );
     done(&mut server, &retry).await;
     let ended = finishing.await.unwrap();
-    assert!(matches!(ended, Ending::Result(_)), "{ended:?}");
+    assert!(matches!(ended, CallEnd::Result(_)), "{ended:?}");
 }

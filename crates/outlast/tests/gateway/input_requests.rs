@@ -1,6 +1,6 @@
 //! Input requests without a proper response: not declared, declined, invalid, or without a key.
 
-use outlast_testkit::mcp::caller::{Caller, Ending, Kind, declining};
+use outlast_testkit::mcp::caller::{CallEnd, Caller, ClientKind, declining};
 use serde_json::{Value, json};
 
 use crate::outside_calls::connected;
@@ -31,7 +31,7 @@ fn sampling() -> Value {
 
 #[tokio::test(start_paused = true)]
 async fn an_undeclared_input_request_ends_the_call_with_that_reason() {
-    for kind in [Kind::V1, Kind::V2, Kind::PlainLegacy] {
+    for kind in [ClientKind::V1, ClientKind::V2, ClientKind::PlainLegacy] {
         let (mut caller, mut server) =
             client_and_modern_server(kind, json!({ "elicitation": {} })).await;
         let calling = tokio::spawn(async move { caller.call("slow", json!({})).await });
@@ -44,7 +44,7 @@ async fn an_undeclared_input_request_ends_the_call_with_that_reason() {
         let ack = json!({ "resultType": "complete" });
         server.reply(&cancel, ack).await;
         match calling.await.unwrap() {
-            Ending::Error(_, why) => {
+            CallEnd::Error(_, why) => {
                 assert!(
                     why.contains("did not declare `sampling`"),
                     "{kind:?}: {why}"
@@ -58,7 +58,7 @@ async fn an_undeclared_input_request_ends_the_call_with_that_reason() {
 #[tokio::test(start_paused = true)]
 async fn declining_to_sample_does_not_cancel_the_call() {
     let (mut caller, mut server) =
-        client_and_modern_server(Kind::V1, json!({ "sampling": {} })).await;
+        client_and_modern_server(ClientKind::V1, json!({ "sampling": {} })).await;
     caller.responder = declining;
     let calling = tokio::spawn(async move { caller.call("slow", json!({})).await });
     let call = modern_call(&mut server).await;
@@ -81,7 +81,7 @@ async fn declining_to_sample_does_not_cancel_the_call() {
     ended["result"]["resultType"] = json!("complete");
     server.reply(&look, ended).await;
     let ended = calling.await.unwrap();
-    assert!(matches!(ended, Ending::Result(_)), "{ended:?}");
+    assert!(matches!(ended, CallEnd::Result(_)), "{ended:?}");
     assert!(!server.has_received("tasks/cancel"));
 }
 
@@ -93,7 +93,7 @@ async fn a_response_that_breaks_the_schema_is_not_forwarded() {
             "type": "object", "properties": { "n": { "type": "integer" } }, "required": ["n"] } })
     };
     // A legacy response cannot be rejected: the server gets an error.
-    let (mut caller, mut server) = connected(Kind::PlainLegacy, json!({ "tools": {} })).await;
+    let (mut caller, mut server) = connected(ClientKind::PlainLegacy, json!({ "tools": {} })).await;
     caller.responder = |_, _| Ok(json!({ "action": "accept", "content": { "n": "many" } }));
     let calling = tokio::spawn(async move { caller.call("slow", json!({})).await });
     server.list(&[("slow", "forbidden")]).await;
@@ -109,7 +109,7 @@ async fn a_response_that_breaks_the_schema_is_not_forwarded() {
     server.reply(&call, scripted::text("done")).await;
     calling.await.unwrap();
     // A modern response is rejected, and the input request stays open (BR-IN-8).
-    let (mut caller, mut server) = connected(Kind::V2, json!({ "tools": {} })).await;
+    let (mut caller, mut server) = connected(ClientKind::V2, json!({ "tools": {} })).await;
     let asking = async {
         server.list(&[("slow", "forbidden")]).await;
         let call = server.expect_request("tools/call").await;
@@ -135,7 +135,7 @@ async fn a_response_that_breaks_the_schema_is_not_forwarded() {
 
 #[tokio::test(start_paused = true)]
 async fn an_unnamed_input_request_belongs_to_the_active_call() {
-    let (mut caller, mut server) = connected(Kind::V1, capabilities()).await;
+    let (mut caller, mut server) = connected(ClientKind::V1, capabilities()).await;
     let mut begin = async |caller: &mut Caller, id: &str, first: bool| {
         let making = async {
             if first {

@@ -9,12 +9,12 @@ use outlast::gateway::{Isolate, Upstream};
 use outlast::server::McpServer;
 use outlast::store::{MemoryStore, Store};
 use outlast::transport::http::{self, HttpOptions};
-use outlast_testkit::mcp::caller::{Ending, Kind};
+use outlast_testkit::mcp::caller::{CallEnd, ClientKind};
 use outlast_testkit::{FaultyStore, WriteFault};
 use serde_json::{Value, json};
 
 use crate::caller::connect;
-use crate::cell::Server;
+use crate::cell::ServerKind;
 use crate::events::task_in;
 use crate::harness::{self, Harness, gateway, quick, started, until_attached};
 use crate::outside_calls;
@@ -34,7 +34,7 @@ async fn a_hanging_server_start_does_not_delay_the_task() {
     let settings = quick().with_isolate(Isolate::Call);
     let (_, mcp_server) = gateway(Upstream::new("played", target, settings)).await;
     let calling = tokio::spawn(async move {
-        let mut caller = connect(Kind::V1, &mcp_server).await;
+        let mut caller = connect(ClientKind::V1, &mcp_server).await;
         let answer = caller.begin(json!({ "name": "slow" })).await;
         (caller, answer)
     });
@@ -56,7 +56,7 @@ async fn a_hanging_server_start_does_not_delay_the_task() {
     let fetch = server.expect_request("tasks/result").await;
     server.reply(&fetch, scripted::text("done")).await;
     let ended = caller.finish(json!({}), answer).await;
-    assert!(matches!(ended, Ending::Result(_)), "{ended:?}");
+    assert!(matches!(ended, CallEnd::Result(_)), "{ended:?}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -72,7 +72,7 @@ async fn a_connection_opens_after_the_probe() {
     let again = upstream.clone();
     let probing = tokio::spawn(async move { upstream.probe().await });
     let mut probe = servers.next().await;
-    let connecting = tokio::spawn(async move { connect(Kind::V1, &mcp_server).await });
+    let connecting = tokio::spawn(async move { connect(ClientKind::V1, &mcp_server).await });
     let early = tokio::time::timeout(Duration::from_secs(1), servers.next());
     assert!(early.await.is_err(), "there are two connections at once");
     probe.welcome("2025-11-25", capabilities()).await;
@@ -92,7 +92,7 @@ async fn a_slow_start_is_not_aborted_with_its_caller() {
     let (_, mcp_server) = gateway(Upstream::new("played", target, quick())).await;
     let hasty = {
         let mcp_server = mcp_server.clone();
-        tokio::spawn(async move { connect(Kind::V2, &mcp_server).await })
+        tokio::spawn(async move { connect(ClientKind::V2, &mcp_server).await })
     };
     let mut server = servers.next().await;
     tokio::time::sleep(Duration::from_secs(1)).await;
@@ -100,7 +100,7 @@ async fn a_slow_start_is_not_aborted_with_its_caller() {
     tokio::time::sleep(Duration::from_secs(1)).await;
     // A second start would connect to another server.
     server.welcome("2025-11-25", json!({ "tools": {} })).await;
-    let mut caller = connect(Kind::V2, &mcp_server).await;
+    let mut caller = connect(ClientKind::V2, &mcp_server).await;
     let sent = caller.send("example/odd", json!({})).await;
     let request = server.expect_request("example/odd").await;
     server.reply(&request, json!({})).await;
@@ -116,7 +116,7 @@ async fn unrecorded_responses_are_not_sent() {
     let outlast = Outlast::builder().store(Arc::new(store)).build();
     let upstream = Upstream::new("played", target, modern());
     let (_, mcp_server) = started(outlast.upstream(upstream)).await;
-    let connecting = tokio::spawn(async move { connect(Kind::V1, &mcp_server).await });
+    let connecting = tokio::spawn(async move { connect(ClientKind::V1, &mcp_server).await });
     let mut server = servers.next().await;
     discovered(&mut server).await;
     let mut caller = connecting.await.unwrap();
@@ -137,7 +137,7 @@ async fn unrecorded_responses_are_not_sent() {
     let answer = json!({ "jsonrpc": "2.0", "id": input_request["id"], "result": accept });
     caller.write(answer).await;
     let ended = caller.finish(json!({}), begun).await;
-    let Ending::Error(-32603, why) = ended else {
+    let CallEnd::Error(-32603, why) = ended else {
         panic!("{ended:?}");
     };
     assert!(
@@ -159,7 +159,8 @@ async fn connections_of_isolated_calls_count() {
     let running = outlast.build().gateway(vec![upstream]).await.unwrap();
     let served = running.endpoints()[0].clone();
     let mcp_server = served.server.clone();
-    let connecting = tokio::spawn(async move { connect(Kind::PlainLegacy, &mcp_server).await });
+    let connecting =
+        tokio::spawn(async move { connect(ClientKind::PlainLegacy, &mcp_server).await });
     let mut shared = servers.next().await;
     shared.welcome("2025-11-25", json!({ "tools": {} })).await;
     let mut caller = connecting.await.unwrap();
@@ -190,18 +191,20 @@ async fn connections_of_isolated_calls_count() {
 
 /// A gateway on `store` in front of the server at `url`, with one open call at most.
 async fn gateway_at(url: &str, store: &Arc<dyn Store>) -> (Engine, Arc<McpServer>) {
-    let settings = quick().with_era(Server::V1.era()).with_max_open_calls(1);
+    let settings = quick()
+        .with_era(ServerKind::V1.era())
+        .with_max_open_calls(1);
     harness::gateway_on_store(url, settings, store).await
 }
 
 #[tokio::test]
 async fn a_recovered_task_counts_as_an_open_call() {
-    let harness = Harness::new(Server::V1).await;
+    let harness = Harness::new(ServerKind::V1).await;
     let behind = http::serve(harness.direct.clone(), HttpOptions::default());
     let behind = behind.await.unwrap();
     let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
     let (engine, mcp_server) = gateway_at(&behind.url(), &store).await;
-    let mut caller = connect(Kind::V1, &mcp_server).await;
+    let mut caller = connect(ClientKind::V1, &mcp_server).await;
     let begun = caller.begin(json!({ "name": "gated" })).await;
     let waiting = harness.until_waiting(1);
     let waited = tokio::time::timeout(Duration::from_secs(60), waiting).await;
@@ -210,7 +213,7 @@ async fn a_recovered_task_counts_as_an_open_call() {
     engine.shutdown(Duration::ZERO).await.unwrap();
     drop((caller, mcp_server));
     let (engine, mcp_server) = gateway_at(&behind.url(), &store).await;
-    let mut caller = connect(Kind::V1, &mcp_server).await;
+    let mut caller = connect(ClientKind::V1, &mcp_server).await;
     let echo = json!({ "name": "echo", "arguments": { "say": "x" } });
     let refused = caller.request("tools/call", echo.clone()).await;
     let why = why(&refused);
@@ -218,7 +221,7 @@ async fn a_recovered_task_counts_as_an_open_call() {
     harness.gate.add_permits(1);
     let ended = caller.finish(json!({ "name": "gated" }), begun);
     let ended = tokio::time::timeout(Duration::from_secs(60), ended).await;
-    assert!(matches!(ended.unwrap(), Ending::Result(_)));
+    assert!(matches!(ended.unwrap(), CallEnd::Result(_)));
     let answer = caller.request("tools/call", echo).await;
     assert_eq!(answer["result"]["content"][0]["text"], "x", "{answer}");
     engine.shutdown(Duration::ZERO).await.unwrap();
@@ -231,7 +234,7 @@ async fn a_too_large_result_fails_and_names_the_setting() {
         ("forbidden", json!({ "tools": {} })),
         ("optional", capabilities()),
     ] {
-        let (mut caller, mut server) = outside_calls::connected(Kind::V1, declared).await;
+        let (mut caller, mut server) = outside_calls::connected(ClientKind::V1, declared).await;
         let calling = tokio::spawn(async move { caller.call("slow", json!({})).await });
         server.list(&[("slow", support)]).await;
         let mut request = server.expect_request("tools/call").await;
@@ -244,7 +247,7 @@ async fn a_too_large_result_fails_and_names_the_setting() {
         server.reply(&request, scripted::text(&text)).await;
         let ended = tokio::time::timeout(Duration::from_secs(60), calling).await;
         let ended = ended.unwrap().unwrap();
-        let Ending::Error(-32603, why) = &ended else {
+        let CallEnd::Error(-32603, why) = &ended else {
             panic!("{support}: {ended:?}");
         };
         assert!(why.contains("`payloadBytes`"), "{support}: {why}");

@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use outlast::gateway::Upstream;
 use outlast::server::McpServer;
-use outlast_testkit::mcp::caller::{Caller, Ending, KINDS, Kind};
+use outlast_testkit::mcp::caller::{CLIENT_KINDS, CallEnd, Caller, ClientKind};
 use serde_json::{Value, json};
 
 use crate::caller::connect;
 use crate::harness::{gateway, quick};
-use crate::scripted::{self, Server, Servers, capabilities, task};
+use crate::scripted::{self, Servers, TestServer, capabilities, task};
 
 /// A gateway in front of a scripted server.
 async fn scripted_gateway() -> (Arc<McpServer>, Servers) {
@@ -20,7 +20,7 @@ async fn scripted_gateway() -> (Arc<McpServer>, Servers) {
 }
 
 /// A client of that kind, and the server that the gateway has connected to for it.
-pub(crate) async fn connected(kind: Kind, declared: Value) -> (Caller, Server) {
+pub(crate) async fn connected(kind: ClientKind, declared: Value) -> (Caller, TestServer) {
     let (mcp_server, mut servers) = scripted_gateway().await;
     let connecting = tokio::spawn(async move { connect(kind, &mcp_server).await });
     let mut server = servers.next().await;
@@ -31,11 +31,11 @@ pub(crate) async fn connected(kind: Kind, declared: Value) -> (Caller, Server) {
 #[tokio::test(start_paused = true)]
 async fn an_input_request_outside_a_call_goes_to_one_session() {
     // BR-IN-12.
-    for kind in KINDS {
+    for kind in CLIENT_KINDS {
         let (mcp_server, mut servers) = scripted_gateway().await;
         let waiting = tokio::spawn(async move {
             let mut caller = connect(kind, &mcp_server).await;
-            if matches!(kind, Kind::PlainLegacy | Kind::V1) {
+            if matches!(kind, ClientKind::PlainLegacy | ClientKind::V1) {
                 caller
                     .wait_for_notification("notifications/example/done")
                     .await;
@@ -48,13 +48,13 @@ async fn an_input_request_outside_a_call_goes_to_one_session() {
         server.ask("q", "roots/list", json!({})).await;
         let answer = server.answer("q").await;
         match kind {
-            Kind::PlainLegacy | Kind::V1 => {
+            ClientKind::PlainLegacy | ClientKind::V1 => {
                 let root = &answer["result"]["roots"][0]["uri"];
                 assert_eq!(root, "file:///home/ada", "{kind:?}");
                 let done = "notifications/example/done";
                 server.notify(done, json!({})).await;
             }
-            Kind::PlainModern | Kind::V2 => {
+            ClientKind::PlainModern | ClientKind::V2 => {
                 assert_eq!(answer["error"]["code"], -32602, "{kind:?}");
             }
         }
@@ -67,7 +67,7 @@ async fn a_withdrawn_input_request_is_withdrawn_at_the_client() {
     let (mcp_server, mut servers) = scripted_gateway().await;
     let hearing = tokio::spawn(async move {
         // By hand, without a response.
-        let mut caller = connect(Kind::V1, &mcp_server).await;
+        let mut caller = connect(ClientKind::V1, &mcp_server).await;
         caller.leaves_input_open = true;
         let notification = caller
             .wait_for_notification("notifications/cancelled")
@@ -89,7 +89,7 @@ async fn a_withdrawn_input_request_is_withdrawn_at_the_client() {
 #[tokio::test(start_paused = true)]
 async fn a_v1_server_that_rejects_a_task_fails_the_request() {
     // BR-CREATE-2, BD-1.
-    for kind in [Kind::V1, Kind::V2] {
+    for kind in [ClientKind::V1, ClientKind::V2] {
         let (mut caller, mut server) = connected(kind, capabilities()).await;
         let calling = tokio::spawn(async move {
             let answer = caller.begin(json!({ "name": "slow" })).await;
@@ -102,7 +102,7 @@ async fn a_v1_server_that_rejects_a_task_fails_the_request() {
         let (mut caller, answer) = calling.await.unwrap();
         assert_eq!(answer["error"]["code"], -32_602, "{kind:?}: {answer}");
         assert_eq!(answer["error"]["message"], "not with these");
-        if kind == Kind::V1 {
+        if kind == ClientKind::V1 {
             // No task was created.
             let listed = caller.request("tasks/list", json!({})).await;
             assert_eq!(listed["result"]["tasks"], json!([]));
@@ -114,7 +114,7 @@ async fn a_v1_server_that_rejects_a_task_fails_the_request() {
 async fn a_slow_v1_task_creation_does_not_delay_ours() {
     // BR-CREATE-2: "answer by itself if that takes longer than a few seconds"; what comes later is
     // the task's.
-    let (mut caller, mut server) = connected(Kind::V1, capabilities()).await;
+    let (mut caller, mut server) = connected(ClientKind::V1, capabilities()).await;
     let calling = tokio::spawn(async move {
         let answer = caller.begin(json!({ "name": "slow" })).await;
         (caller, answer)
@@ -125,18 +125,18 @@ async fn a_slow_v1_task_creation_does_not_delay_ours() {
     assert_eq!(answer["result"]["task"]["status"], "working", "{answer}");
     server.refuse(&call, -32_602, "not with these").await;
     let ended = caller.finish(json!({}), answer).await;
-    assert_eq!(ended, Ending::Error(-32_602, "not with these".into()));
+    assert_eq!(ended, CallEnd::Error(-32_602, "not with these".into()));
 }
 
 #[tokio::test(start_paused = true)]
 async fn our_create_result_has_the_status_of_the_v1_task() {
     // BR-TTL-2, BR-TTL-3, BR-CREATE-9, BD-10, BD-12.
     let key = "io.modelcontextprotocol/model-immediate-response";
-    for (kind, ttl) in [(Kind::V1, "ttl"), (Kind::V2, "ttlMs")] {
+    for (kind, ttl) in [(ClientKind::V1, "ttl"), (ClientKind::V2, "ttlMs")] {
         let (mut caller, mut server) = connected(kind, capabilities()).await;
         let calling = tokio::spawn(async move {
             let mut params = json!({ "name": "slow" });
-            if kind == Kind::V1 {
+            if kind == ClientKind::V1 {
                 params["task"]["ttl"] = json!(600_000);
             }
             let id = caller.send("tools/call", params).await;
@@ -146,7 +146,11 @@ async fn our_create_result_has_the_status_of_the_v1_task() {
         server.list(&[("slow", "optional")]).await;
         let call = server.expect_request("tools/call").await;
         // BR-TTL-2: without a TTL of the caller, the default of the gateway plus one minute.
-        let granted = if kind == Kind::V1 { 600_000 } else { 3_600_000 };
+        let granted = if kind == ClientKind::V1 {
+            600_000
+        } else {
+            3_600_000
+        };
         assert_eq!(call["params"]["task"]["ttl"], granted + 60_000, "{kind:?}");
         // The server reports another TTL before its response, and a third one in it. Both are
         // ignored.
@@ -161,7 +165,7 @@ async fn our_create_result_has_the_status_of_the_v1_task() {
         let fetch = server.expect_request("tasks/result").await;
         let (mut caller, answer) = calling.await.unwrap();
         let result = &answer["result"];
-        let seed = if kind == Kind::V1 {
+        let seed = if kind == ClientKind::V1 {
             &result["task"]
         } else {
             result
@@ -182,7 +186,7 @@ async fn our_create_result_has_the_status_of_the_v1_task() {
         let got = caller.request("tasks/get", id.clone()).await;
         assert_eq!(got["result"]["statusMessage"], "Have a look later.");
         server.reply(&fetch, scripted::text("done")).await;
-        let Ending::Result(ended) = caller.finish(json!({}), answer).await else {
+        let CallEnd::Result(ended) = caller.finish(json!({}), answer).await else {
             panic!("{kind:?}");
         };
         assert_eq!(ended["content"][0]["text"], "done");
@@ -196,7 +200,7 @@ async fn our_create_result_has_the_status_of_the_v1_task() {
 #[tokio::test(start_paused = true)]
 async fn an_early_input_request_waits_for_our_task() {
     // BR-CREATE-2: a V1 server sends an input request before the task of a V1 or V2 client exists.
-    for kind in [Kind::V1, Kind::V2] {
+    for kind in [ClientKind::V1, ClientKind::V2] {
         let (mut caller, mut server) = connected(kind, capabilities()).await;
         let calling = tokio::spawn(async move { caller.call("slow", json!({})).await });
         server.list(&[("slow", "optional")]).await;
@@ -214,7 +218,7 @@ async fn an_early_input_request_waits_for_our_task() {
         let fetch = server.expect_request("tasks/result").await;
         server.reply(&fetch, scripted::text("done")).await;
         assert!(
-            matches!(calling.await.unwrap(), Ending::Result(_)),
+            matches!(calling.await.unwrap(), CallEnd::Result(_)),
             "{kind:?}"
         );
     }

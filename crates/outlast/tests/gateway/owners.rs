@@ -11,13 +11,13 @@ use outlast::gateway::{Isolate, Upstream};
 use outlast::task::{InputKinds, InputResponse};
 use outlast::transport::http::{self, BearerTokens, HttpOptions, Token};
 use outlast::transport::http_client::HttpClientOptions;
-use outlast_testkit::mcp::caller::{Caller, Ending, Kind};
+use outlast_testkit::mcp::caller::{CallEnd, Caller, ClientKind};
 use serde_json::{Value, json};
 
 use crate::caller::connect;
-use crate::cell::Server as Behind;
+use crate::cell::ServerKind;
 use crate::harness::{Harness, gateway, quick};
-use crate::scripted::{self, Server, said};
+use crate::scripted::{self, TestServer, said};
 
 /// Responds to every input request with its own name.
 struct NamedHandler(&'static str);
@@ -34,7 +34,7 @@ impl ClientHandler for NamedHandler {
 }
 
 /// A scripted server whose only tool asks for the name of its caller.
-async fn serve_name_elicitation(mut server: Server) -> Server {
+async fn serve_name_elicitation(mut server: TestServer) -> TestServer {
     server.welcome("2025-11-25", json!({ "tools": {} })).await;
     // Once for the client, once for the gateway.
     server.list(&[("who", "forbidden")]).await;
@@ -101,7 +101,7 @@ async fn an_ambiguous_input_request_is_rejected() {
     let (target, mut servers) = scripted::target();
     let (_, mcp_server) = gateway(Upstream::new("played", target, quick())).await;
     let connecting = tokio::spawn(async move {
-        let mut caller = connect(Kind::V1, &mcp_server).await;
+        let mut caller = connect(ClientKind::V1, &mcp_server).await;
         let ids = [call(&mut caller).await, call(&mut caller).await];
         (caller, ids)
     });
@@ -137,12 +137,12 @@ async fn isolated_calls_have_separate_connections() {
     let settings = quick().with_isolate(Isolate::Call);
     let (_, mcp_server) = gateway(Upstream::new("played", target, settings)).await;
     let connecting = tokio::spawn(async move {
-        let mut caller = connect(Kind::PlainLegacy, &mcp_server).await;
+        let mut caller = connect(ClientKind::PlainLegacy, &mcp_server).await;
         let ids = [call(&mut caller).await, call(&mut caller).await];
         for id in ids {
             let answer = caller.answer_to(id).await;
             let ended = caller.finish(Value::Null, answer).await;
-            let Ending::Result(result) = ended else {
+            let CallEnd::Result(result) = ended else {
                 panic!("{ended:?}");
             };
             assert_eq!(result["content"][0]["text"], "Ada/Who?");
@@ -184,7 +184,7 @@ async fn an_idle_connection_is_closed_and_reopened_on_demand() {
     let (_, mcp_server) = gateway(Upstream::new("played", target, quick())).await;
     let connecting = {
         let mcp_server = mcp_server.clone();
-        tokio::spawn(async move { connect(Kind::V2, &mcp_server).await })
+        tokio::spawn(async move { connect(ClientKind::V2, &mcp_server).await })
     };
     let mut server = servers.next().await;
     server.welcome("2025-11-25", json!({ "tools": {} })).await;
@@ -201,7 +201,7 @@ async fn an_idle_connection_is_closed_and_reopened_on_demand() {
 #[tokio::test]
 async fn client_credentials_are_not_forwarded() {
     // BR-SEC-2, BR-SEC-1.
-    let harness = Harness::new(Behind::PlainLegacy).await;
+    let harness = Harness::new(ServerKind::PlainLegacy).await;
     let guarded = HttpOptions::default().with_authenticate(BearerTokens::shared(vec![Token::new(
         "gateway",
         "of-the-gateway",

@@ -5,16 +5,19 @@ use std::sync::Arc;
 
 use outlast::gateway::Upstream;
 use outlast::server::McpServer;
-use outlast_testkit::mcp::caller::{Caller, KINDS, Kind};
+use outlast_testkit::mcp::caller::{CLIENT_KINDS, Caller, ClientKind};
 use serde_json::{Value, json};
 
 use crate::caller::connect;
-use crate::cell::Server as Behind;
+use crate::cell::ServerKind;
 use crate::harness::{Harness, gateway, quick};
-use crate::scripted::{self, Server};
+use crate::scripted::{self, TestServer};
 
 /// A gateway in front of a scripted server, and an initialized client.
-async fn scripted_gateway(kind: Kind, capabilities: Value) -> (Caller, Server, Arc<McpServer>) {
+async fn scripted_gateway(
+    kind: ClientKind,
+    capabilities: Value,
+) -> (Caller, TestServer, Arc<McpServer>) {
     let (target, mut servers) = scripted::target();
     let (_, mcp_server) = gateway(Upstream::new("played", target, quick())).await;
     let connecting = {
@@ -29,7 +32,7 @@ async fn scripted_gateway(kind: Kind, capabilities: Value) -> (Caller, Server, A
 #[tokio::test(start_paused = true)]
 async fn prompts_and_resources_come_from_the_server() {
     // BR-LIST-5, BR-LIST-6.
-    let harness = Harness::new(Behind::PlainLegacy).await;
+    let harness = Harness::new(ServerKind::PlainLegacy).await;
     let requests = [
         ("prompts/list", json!({})),
         ("prompts/get", json!({ "name": "greet" })),
@@ -38,7 +41,7 @@ async fn prompts_and_resources_come_from_the_server() {
         ("resources/templates/list", json!({})),
     ];
     for (method, params) in requests {
-        for kind in KINDS {
+        for kind in CLIENT_KINDS {
             let mut direct = connect(kind, &harness.direct).await;
             let mut through = connect(kind, &harness.mcp_server).await;
             let mut expected = direct.request(method, params.clone()).await["result"].clone();
@@ -56,7 +59,7 @@ async fn prompts_and_resources_come_from_the_server() {
 
 #[tokio::test(start_paused = true)]
 async fn an_unknown_method_passes_with_every_member() {
-    for kind in KINDS {
+    for kind in CLIENT_KINDS {
         let (mut caller, mut server, _front) = scripted_gateway(kind, json!({ "tools": {} })).await;
         let params = json!({ "odd": [1, { "x": null }], "_meta": { "traceparent": "00-1-2-01" } });
         let id = caller.send("example/odd", params).await;
@@ -82,7 +85,8 @@ async fn an_unknown_method_passes_with_every_member() {
 
 #[tokio::test(start_paused = true)]
 async fn null_params_pass_as_no_params() {
-    let (mut caller, mut server, _front) = scripted_gateway(Kind::V1, json!({ "tools": {} })).await;
+    let (mut caller, mut server, _front) =
+        scripted_gateway(ClientKind::V1, json!({ "tools": {} })).await;
     let id = caller.send("example/odd", Value::Null).await;
     let request = server.expect_request("example/odd").await;
     let params = request.get("params");
@@ -94,7 +98,7 @@ async fn null_params_pass_as_no_params() {
 #[tokio::test(start_paused = true)]
 async fn an_error_of_the_server_reaches_the_client() {
     let (mut caller, mut server, _front) =
-        scripted_gateway(Kind::V1, json!({ "prompts": {} })).await;
+        scripted_gateway(ClientKind::V1, json!({ "prompts": {} })).await;
     let id = caller.send("prompts/get", json!({ "name": "x" })).await;
     let request = server.expect_request("prompts/get").await;
     server.refuse(&request, -32602, "no prompt x").await;
@@ -111,7 +115,7 @@ async fn cursors_of_list_pages_are_wrapped() {
     for (list, member) in [("tools/list", "tools"), ("prompts/list", "prompts")] {
         for theirs in ["next", ""] {
             let (mut caller, mut server, _front) =
-                scripted_gateway(Kind::V1, json!({ "tools": {}, "prompts": {} })).await;
+                scripted_gateway(ClientKind::V1, json!({ "tools": {}, "prompts": {} })).await;
             let id = caller.send(list, json!({})).await;
             let request = server.expect_request(list).await;
             server
@@ -133,8 +137,8 @@ async fn cursors_of_list_pages_are_wrapped() {
 async fn change_notifications_reach_the_subscribed_clients() {
     // BR-LIST-9, and `resources/subscribe`.
     let can = json!({ "tools": { "listChanged": true }, "resources": { "subscribe": true } });
-    let (mut caller, mut server, mcp_server) = scripted_gateway(Kind::V1, can).await;
-    let mut other = connect(Kind::V1, &mcp_server).await;
+    let (mut caller, mut server, mcp_server) = scripted_gateway(ClientKind::V1, can).await;
+    let mut other = connect(ClientKind::V1, &mcp_server).await;
     let id = caller
         .send("resources/subscribe", json!({ "uri": "a:b" }))
         .await;
@@ -177,7 +181,7 @@ async fn change_notifications_reach_the_subscribed_clients() {
 async fn log_messages_reach_the_call_or_the_session() {
     // BR-LG-1.
     let (mut caller, mut server, _front) =
-        scripted_gateway(Kind::V1, json!({ "tools": {}, "logging": {} })).await;
+        scripted_gateway(ClientKind::V1, json!({ "tools": {}, "logging": {} })).await;
     server
         .notify(
             "notifications/message",
@@ -219,7 +223,7 @@ async fn the_server_gets_the_client_info_of_the_gateway() {
     // BR-NEG-6, BR-NEG-9.
     let (target, mut servers) = scripted::target();
     let (_, mcp_server) = gateway(Upstream::new("played", target, quick())).await;
-    let connecting = tokio::spawn(async move { connect(Kind::V2, &mcp_server).await });
+    let connecting = tokio::spawn(async move { connect(ClientKind::V2, &mcp_server).await });
     let mut server = servers.next().await;
     let hello = server.welcome("2025-11-25", json!({ "tools": {} })).await;
     assert_eq!(hello["params"]["clientInfo"]["name"], "outlast");
@@ -242,7 +246,7 @@ async fn the_client_gets_the_server_info_unchanged() {
         "icons": [{ "src": "https://example.com/i.png", "sizes": ["48x48"] }],
         "x-own": true,
     });
-    for kind in [Kind::PlainLegacy, Kind::V1, Kind::V2] {
+    for kind in [ClientKind::PlainLegacy, ClientKind::V1, ClientKind::V2] {
         let (target, mut servers) = scripted::target();
         let (_, mcp_server) = gateway(Upstream::new("played-2", target, quick())).await;
         let connecting = tokio::spawn(async move { connect(kind, &mcp_server).await });
@@ -257,7 +261,7 @@ async fn the_client_gets_the_server_info_unchanged() {
         server.reply(&hello, introduction).await;
         let about = connecting.await.unwrap().server_info;
         let shown = match kind {
-            Kind::V2 => &about["_meta"]["io.modelcontextprotocol/serverInfo"],
+            ClientKind::V2 => &about["_meta"]["io.modelcontextprotocol/serverInfo"],
             _ => &about["serverInfo"],
         };
         assert_eq!(*shown, info, "{kind:?}");
@@ -269,7 +273,7 @@ async fn the_client_gets_the_server_info_unchanged() {
 async fn a_listener_without_a_session_gets_its_resource_updates() {
     // BR-LIST-9, and `subscriptions/listen`.
     let can = json!({ "tools": { "listChanged": true }, "resources": { "subscribe": true } });
-    let (mut caller, mut server, _front) = scripted_gateway(Kind::V2, can).await;
+    let (mut caller, mut server, _front) = scripted_gateway(ClientKind::V2, can).await;
     let wanted = json!({ "toolsListChanged": true, "resourceSubscriptions": ["a:b"] });
     let id = caller
         .send("subscriptions/listen", json!({ "notifications": wanted }))
@@ -303,8 +307,8 @@ async fn a_listener_without_a_session_gets_its_resource_updates() {
 #[tokio::test(start_paused = true)]
 async fn session_preferences_work_with_a_server_without_sessions() {
     // BR-LG-1, and `resources/subscribe`.
-    let harness = Harness::new(Behind::PlainModern).await;
-    let mut caller = connect(Kind::V1, &harness.mcp_server).await;
+    let harness = Harness::new(ServerKind::PlainModern).await;
+    let mut caller = connect(ClientKind::V1, &harness.mcp_server).await;
     let answer = caller
         .request("logging/setLevel", json!({ "level": "debug" }))
         .await;
@@ -327,7 +331,7 @@ async fn session_preferences_are_restored_after_a_server_restart() {
     let can = json!({ "resources": { "subscribe": true }, "logging": {} });
     let (target, mut servers) = scripted::target();
     let (_, mcp_server) = gateway(Upstream::new("played", target, quick())).await;
-    let connecting = tokio::spawn(async move { connect(Kind::V1, &mcp_server).await });
+    let connecting = tokio::spawn(async move { connect(ClientKind::V1, &mcp_server).await });
     let mut server = servers.next().await;
     server.welcome("2025-11-25", can.clone()).await;
     let mut caller = connecting.await.unwrap();

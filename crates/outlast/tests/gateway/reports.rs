@@ -7,16 +7,16 @@ use outlast::gateway::Upstream;
 use outlast::task::Policy;
 use outlast::transport::http::HttpOptions;
 use outlast_testkit::mcp::HttpClient;
-use outlast_testkit::mcp::caller::{Caller, Ending, KINDS, Kind};
+use outlast_testkit::mcp::caller::{CLIENT_KINDS, CallEnd, Caller, ClientKind};
 use serde_json::{Value, json};
 
 use crate::caller::connect;
 use crate::cell;
 use crate::harness::{Harness, quick};
 use crate::outside_calls::connected;
-use crate::scripted::{self, Server, capabilities, task};
+use crate::scripted::{self, TestServer, capabilities, task};
 
-const WITH_TASKS: [Kind; 2] = [Kind::V1, Kind::V2];
+const WITH_TASKS: [ClientKind; 2] = [ClientKind::V1, ClientKind::V2];
 
 /// A task with a status message.
 fn saying(status: &str, message: &str) -> Value {
@@ -26,7 +26,7 @@ fn saying(status: &str, message: &str) -> Value {
 }
 
 /// Starts a call for which the server creates a task with this status message.
-async fn begun(caller: &mut Caller, server: &mut Server, message: &str) -> Value {
+async fn begun(caller: &mut Caller, server: &mut TestServer, message: &str) -> Value {
     let making = async {
         server.list(&[("slow", "optional")]).await;
         let call = server.expect_request("tools/call").await;
@@ -47,7 +47,7 @@ async fn ended(caller: &mut Caller, begun: &Value) -> Value {
     caller.until(&id, ended).await
 }
 
-async fn send_status(server: &mut Server, status: &str, message: &str) {
+async fn send_status(server: &mut TestServer, status: &str, message: &str) {
     let notification = saying(status, message);
     server
         .notify("notifications/tasks/status", notification)
@@ -90,7 +90,7 @@ async fn a_failed_task_keeps_message_and_error_of_its_server() {
             assert_eq!(ended["status"], "failed");
             assert_eq!(ended["statusMessage"], "disk full", "{kind:?}: {ended}");
             let error = match kind {
-                Kind::V2 => ended["error"].clone(),
+                ClientKind::V2 => ended["error"].clone(),
                 _ => {
                     let id = json!({ "taskId": begun["taskId"] });
                     caller.request("tasks/result", id).await["error"].clone()
@@ -105,7 +105,7 @@ async fn a_failed_task_keeps_message_and_error_of_its_server() {
 #[tokio::test(start_paused = true)]
 async fn status_messages_never_go_back() {
     // A poll whose response is older than the notification and arrives after it.
-    let (mut caller, mut server) = connected(Kind::V2, capabilities()).await;
+    let (mut caller, mut server) = connected(ClientKind::V2, capabilities()).await;
     let making = async {
         server.list(&[("slow", "optional")]).await;
         let call = server.expect_request("tools/call").await;
@@ -133,7 +133,8 @@ async fn status_messages_never_go_back() {
 #[tokio::test(start_paused = true)]
 async fn the_last_progress_before_the_end_arrives() {
     for burst in [1, 500] {
-        let (mut caller, mut server) = connected(Kind::PlainLegacy, json!({ "tools": {} })).await;
+        let (mut caller, mut server) =
+            connected(ClientKind::PlainLegacy, json!({ "tools": {} })).await;
         let params = json!({ "name": "slow", "_meta": { "progressToken": "mine" } });
         let serving = async {
             server.list(&[("slow", "forbidden")]).await;
@@ -157,8 +158,8 @@ async fn the_last_progress_before_the_end_arrives() {
 
 #[tokio::test]
 async fn library_tool_progress_is_the_v2_status_message() {
-    let harness = Harness::new(cell::Server::V2).await;
-    let mut caller = connect(Kind::V2, &harness.direct).await;
+    let harness = Harness::new(cell::ServerKind::V2).await;
+    let mut caller = connect(ClientKind::V2, &harness.direct).await;
     let begun = caller.begin(json!({ "name": "gated" })).await;
     let id = json!({ "taskId": begun["result"]["taskId"] });
     let reports = |now: &Value| !now["statusMessage"].is_null();
@@ -169,7 +170,7 @@ async fn library_tool_progress_is_the_v2_status_message() {
 #[tokio::test(start_paused = true)]
 async fn a_rejected_call_leaves_no_task() {
     // V1-CREATE-10.
-    for kind in KINDS {
+    for kind in CLIENT_KINDS {
         let (mut caller, mut server) = connected(kind, json!({ "tools": {} })).await;
         let serving = async {
             // Twice: the cached list may be old.
@@ -184,7 +185,7 @@ async fn a_rejected_call_leaves_no_task() {
             let refused = caller.begin(odd).await;
             assert_eq!(refused["error"]["code"], -32602, "{kind:?}: {refused}");
         }
-        if kind == Kind::V1 {
+        if kind == ClientKind::V1 {
             let listed = caller.request("tasks/list", json!({})).await;
             assert_eq!(listed["result"]["tasks"], json!([]), "{listed}");
         }
@@ -195,8 +196,8 @@ async fn a_rejected_call_leaves_no_task() {
 #[tokio::test]
 async fn an_endpoint_lists_the_tasks_of_its_own_server_only() {
     let (one, other) = (
-        Harness::new(cell::Server::V1).await,
-        Harness::new(cell::Server::V1).await,
+        Harness::new(cell::ServerKind::V1).await,
+        Harness::new(cell::ServerKind::V1).await,
     );
     let upstream = |name: &str, harness: &Harness| {
         Upstream::new(
@@ -214,10 +215,10 @@ async fn an_endpoint_lists_the_tasks_of_its_own_server_only() {
         .iter()
         .map(|served| served.server.clone())
         .collect();
-    let mut here = connect(Kind::V1, &fronts[0]).await;
-    let mut there = connect(Kind::V1, &fronts[1]).await;
+    let mut here = connect(ClientKind::V1, &fronts[0]).await;
+    let mut there = connect(ClientKind::V1, &fronts[1]).await;
     let called = here.call("echo", json!({ "say": "hi" })).await;
-    assert!(matches!(called, Ending::Result(_)), "{called:?}");
+    assert!(matches!(called, CallEnd::Result(_)), "{called:?}");
     for (caller, tasks) in [(&mut here, 1), (&mut there, 0)] {
         let listed = caller.request("tasks/list", json!({})).await;
         let listed = listed["result"]["tasks"].as_array().unwrap().len();
@@ -227,7 +228,7 @@ async fn an_endpoint_lists_the_tasks_of_its_own_server_only() {
 
 #[tokio::test]
 async fn a_session_is_valid_only_at_its_endpoint() {
-    let harness = Harness::new(cell::Server::V1).await;
+    let harness = Harness::new(cell::ServerKind::V1).await;
     let target = || outlast::client::Target::in_process(harness.direct.clone());
     let upstreams = ["one", "other"].map(|name| Upstream::new(name, target(), quick()));
     let outlast = Outlast::builder().build();

@@ -4,23 +4,23 @@ use std::time::Duration;
 
 use outlast::client::Era;
 use outlast::gateway::{Settings, Upstream};
-use outlast_testkit::mcp::caller::{Caller, Ending, KINDS, Kind};
+use outlast_testkit::mcp::caller::{CLIENT_KINDS, CallEnd, Caller, ClientKind};
 use serde_json::{Value, json};
 
 use crate::caller::{connect, connect_declaring};
-use crate::cell::SERVERS;
+use crate::cell::SERVER_KINDS;
 use crate::events::task_in;
 use crate::harness::{Harness, gateway, quick};
 use crate::outside_calls::connected;
-use crate::scripted::{self, Server, capabilities, task};
+use crate::scripted::{self, TestServer, capabilities, task};
 
 const RELATED: &str = "io.modelcontextprotocol/related-task";
 const CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
 const EXTENSION: &str = "io.modelcontextprotocol/tasks";
-const WITH_TASKS: [Kind; 2] = [Kind::V1, Kind::V2];
+const WITH_TASKS: [ClientKind; 2] = [ClientKind::V1, ClientKind::V2];
 
 /// Starts a call for which a V1 server creates a working task with a poll interval of a minute.
-async fn begun(caller: &mut Caller, server: &mut Server) -> Value {
+async fn begun(caller: &mut Caller, server: &mut TestServer) -> Value {
     let making = async {
         server.list(&[("slow", "optional")]).await;
         let call = server.expect_request("tools/call").await;
@@ -43,7 +43,7 @@ async fn status(caller: &mut Caller, task: &Value) -> Value {
     got["result"]["status"].clone()
 }
 
-async fn send_status(server: &mut Server, status: &str) {
+async fn send_status(server: &mut TestServer, status: &str) {
     let notification = task(status, 60_000);
     server
         .notify("notifications/tasks/status", notification)
@@ -63,7 +63,7 @@ fn statuses(caller: &Caller) -> Vec<&str> {
 }
 
 /// A client and a scripted modern server behind the gateway.
-pub(crate) async fn client_and_modern_server(kind: Kind, can: Value) -> (Caller, Server) {
+pub(crate) async fn client_and_modern_server(kind: ClientKind, can: Value) -> (Caller, TestServer) {
     let (target, mut servers) = scripted::target();
     let (_, mcp_server) = gateway(Upstream::new("played", target, modern())).await;
     let connecting =
@@ -79,7 +79,7 @@ pub(crate) fn modern() -> Settings {
 }
 
 /// Responds to `server/discover` of a modern server with tasks.
-pub(crate) async fn discovered(server: &mut Server) {
+pub(crate) async fn discovered(server: &mut TestServer) {
     let request = server.expect_request("server/discover").await;
     let about = json!({
         "resultType": "complete",
@@ -101,7 +101,7 @@ fn modern_task(kind: &str, status: &str, message: &str) -> Value {
 }
 
 /// Responds to the gateway's list requests, and returns the call.
-pub(crate) async fn modern_call(server: &mut Server) -> Value {
+pub(crate) async fn modern_call(server: &mut TestServer) -> Value {
     let list = server.expect_request("tools/list").await;
     let tool = json!({ "name": "slow", "inputSchema": { "type": "object" } });
     let tools = json!({ "resultType": "complete", "tools": [tool], "ttlMs": 60_000, "cacheScope": "private" });
@@ -129,7 +129,7 @@ async fn status_changes_follow_the_rules_whatever_the_server_reports() {
         assert_eq!(status(&mut caller, &id).await, "completed", "{kind:?}");
         send_status(&mut server, "failed").await;
         assert_eq!(status(&mut caller, &id).await, "completed", "{kind:?}");
-        if kind == Kind::V1 {
+        if kind == ClientKind::V1 {
             assert_eq!(statuses(&caller), ["completed"]);
         }
     }
@@ -148,7 +148,7 @@ async fn polls_and_lists_are_answered_from_the_store() {
             let got = caller.request("tasks/get", id.clone()).await;
             assert_eq!(got["result"]["status"], "working", "{kind:?}");
         }
-        if kind == Kind::V1 {
+        if kind == ClientKind::V1 {
             let listed = caller.request("tasks/list", json!({})).await;
             let tasks = listed["result"]["tasks"].as_array().unwrap();
             assert_eq!(tasks.len(), 1);
@@ -165,7 +165,7 @@ async fn polls_and_lists_are_answered_from_the_store() {
 #[tokio::test(start_paused = true)]
 async fn an_interrupted_tasks_result_is_repeated_while_input_is_required() {
     // BR-RES-5.
-    let (mut caller, mut server) = connected(Kind::V2, capabilities()).await;
+    let (mut caller, mut server) = connected(ClientKind::V2, capabilities()).await;
     let begun = begun(&mut caller, &mut server).await;
     send_status(&mut server, "input_required").await;
     for _ in 0..3 {
@@ -182,13 +182,13 @@ async fn an_interrupted_tasks_result_is_repeated_while_input_is_required() {
     let answer = server.answer("q").await;
     assert_eq!(answer["result"]["content"]["name"], "Ada/Who?");
     server.reply(&fetch, scripted::text("done")).await;
-    assert!(matches!(finishing.await.unwrap(), Ending::Result(_)));
+    assert!(matches!(finishing.await.unwrap(), CallEnd::Result(_)));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_finished_call_is_not_cancelled() {
     // BR-CAN-3, BR-CAN-10.
-    let (mut caller, mut server) = connected(Kind::V1, capabilities()).await;
+    let (mut caller, mut server) = connected(ClientKind::V1, capabilities()).await;
     let begun = begun(&mut caller, &mut server).await;
     let id = named(&begun);
     let cancelled = json!({ "requestId": begun["id"] });
@@ -208,7 +208,7 @@ async fn a_finished_call_is_not_cancelled() {
 #[tokio::test(start_paused = true)]
 async fn a_task_cancelled_by_its_server_is_cancelled() {
     // BR-CAN-11.
-    for kind in KINDS {
+    for kind in CLIENT_KINDS {
         let (mut caller, mut server) = connected(kind, capabilities()).await;
         let calling = tokio::spawn(async move { caller.call("slow", json!({})).await });
         server.list(&[("slow", "required")]).await;
@@ -220,8 +220,8 @@ async fn a_task_cancelled_by_its_server_is_cancelled() {
         send_status(&mut server, "cancelled").await;
         let ended = calling.await.unwrap();
         let is_so = match (&ended, kind) {
-            (Ending::Cancelled, _) => true,
-            (Ending::Error(-32603, why), Kind::PlainLegacy | Kind::PlainModern) => {
+            (CallEnd::Cancelled, _) => true,
+            (CallEnd::Error(-32603, why), ClientKind::PlainLegacy | ClientKind::PlainModern) => {
                 why.contains("cancelled")
             }
             _ => false,
@@ -257,7 +257,7 @@ async fn a_cancellation_dismisses_the_input_request_of_the_call() {
         assert!(gone["result"].get("inputRequests").is_none(), "{gone}");
         // Late responses are ignored.
         let accept = json!({ "action": "accept", "content": {} });
-        if kind == Kind::V2 {
+        if kind == ClientKind::V2 {
             let keys = got["result"]["inputRequests"].as_object().unwrap();
             let key = keys.keys().next().unwrap();
             let update = json!({ "taskId": id["taskId"], "inputResponses": { key: accept } });
@@ -276,7 +276,7 @@ async fn a_cancellation_dismisses_the_input_request_of_the_call() {
 #[tokio::test(start_paused = true)]
 async fn disconnecting_before_the_task_cancels_only_modern_calls() {
     // BR-CREATE-10, BR-CAN-13.
-    let (mut caller, mut server) = connected(Kind::V2, capabilities()).await;
+    let (mut caller, mut server) = connected(ClientKind::V2, capabilities()).await;
     let request = caller.send("tools/call", json!({ "name": "slow" })).await;
     server.list(&[("slow", "optional")]).await;
     let call = server.expect_request("tools/call").await;
@@ -292,7 +292,7 @@ async fn disconnecting_before_the_task_cancels_only_modern_calls() {
     let (_, mcp_server) = gateway(Upstream::new("played", target, quick())).await;
     let calling = mcp_server.clone();
     let left = tokio::spawn(async move {
-        let mut caller = connect(Kind::V1, &calling).await;
+        let mut caller = connect(ClientKind::V1, &calling).await;
         let params = json!({ "name": "slow", "task": {} });
         caller.send("tools/call", params).await;
         // Wait until it is sent.
@@ -304,7 +304,7 @@ async fn disconnecting_before_the_task_cancels_only_modern_calls() {
     let call = server.expect_request("tools/call").await;
     left.await.unwrap();
     server.reply(&call, made).await;
-    let mut caller = connect(Kind::V1, &mcp_server).await;
+    let mut caller = connect(ClientKind::V1, &mcp_server).await;
     tokio::time::sleep(Duration::from_millis(500)).await;
     let listed = caller.request("tasks/list", json!({})).await;
     let tasks = listed["result"]["tasks"].as_array().unwrap();
@@ -343,7 +343,7 @@ async fn the_gateway_hosts_tasks_of_the_server() {
         let fetch = server.expect_request("tasks/result").await;
         server.reply(&fetch, scripted::text("done")).await;
         let (caller, ended) = finishing.await.unwrap();
-        assert!(matches!(ended, Ending::Result(_)), "{kind:?}");
+        assert!(matches!(ended, CallEnd::Result(_)), "{kind:?}");
         // The client got a normal request without `task`.
         let (method, params) = &caller.input_requests[0];
         assert_eq!(method, "elicitation/create");
@@ -354,7 +354,7 @@ async fn the_gateway_hosts_tasks_of_the_server() {
 #[tokio::test(start_paused = true)]
 async fn every_request_to_a_modern_server_declares_input_kinds() {
     // BR-NEG-7, BR-NEG-8.
-    for kind in KINDS {
+    for kind in CLIENT_KINDS {
         for (can, declared) in [
             (json!({}), json!({})),
             (
@@ -383,7 +383,7 @@ async fn every_request_to_a_modern_server_declares_input_kinds() {
             ended["result"]["resultType"] = json!("complete");
             server.reply(&look, ended).await;
             let ended = calling.await.unwrap();
-            assert!(matches!(ended, Ending::Result(_)), "{kind:?}: {ended:?}");
+            assert!(matches!(ended, CallEnd::Result(_)), "{kind:?}: {ended:?}");
         }
     }
 }
@@ -391,7 +391,7 @@ async fn every_request_to_a_modern_server_declares_input_kinds() {
 #[tokio::test(start_paused = true)]
 async fn a_v2_status_message_is_not_v1_progress() {
     // BR-PG-4, BD-18.
-    let (mut caller, mut server) = client_and_modern_server(Kind::V1, json!({})).await;
+    let (mut caller, mut server) = client_and_modern_server(ClientKind::V1, json!({})).await;
     let params = json!({ "name": "slow", "task": {}, "_meta": { "progressToken": "mine" } });
     let making = async {
         let call = modern_call(&mut server).await;
@@ -431,7 +431,7 @@ async fn a_v2_status_message_is_not_v1_progress() {
 }
 
 /// A client that supports url elicitation.
-async fn client_with_url_elicitation(kind: Kind) -> (Caller, Server) {
+async fn client_with_url_elicitation(kind: ClientKind) -> (Caller, TestServer) {
     let (target, mut servers) = scripted::target();
     let (_, mcp_server) = gateway(Upstream::new("played", target, quick())).await;
     let can = json!({ "elicitation": { "form": {}, "url": {} } });
@@ -449,7 +449,7 @@ fn url_elicitation() -> Value {
 #[tokio::test(start_paused = true)]
 async fn only_a_legacy_client_gets_an_elicitation_id() {
     // BR-IN-10.
-    for kind in KINDS {
+    for kind in CLIENT_KINDS {
         let (mut caller, mut server) = client_with_url_elicitation(kind).await;
         let calling = tokio::spawn(async move {
             let ended = caller.call("slow", json!({})).await;
@@ -468,7 +468,7 @@ async fn only_a_legacy_client_gets_an_elicitation_id() {
         tokio::time::sleep(Duration::from_millis(100)).await;
         server.reply(&call, scripted::text("in")).await;
         let (caller, ended) = calling.await.unwrap();
-        assert!(matches!(ended, Ending::Result(_)), "{kind:?}: {ended:?}");
+        assert!(matches!(ended, CallEnd::Result(_)), "{kind:?}: {ended:?}");
         let complete =
             |notification: &&Value| notification["method"] == "notifications/elicitation/complete";
         let complete = caller
@@ -479,11 +479,11 @@ async fn only_a_legacy_client_gets_an_elicitation_id() {
         let (_, request) = &caller.input_requests[0];
         assert_eq!(request["url"], "https://example.org/in");
         match kind {
-            Kind::PlainLegacy | Kind::V1 => {
+            ClientKind::PlainLegacy | ClientKind::V1 => {
                 assert_eq!(request["elicitationId"], "e1", "{kind:?}");
                 assert_eq!(complete, Some(&done), "{kind:?}");
             }
-            Kind::PlainModern | Kind::V2 => {
+            ClientKind::PlainModern | ClientKind::V2 => {
                 assert!(
                     request.get("elicitationId").is_none(),
                     "{kind:?}: {request}"
@@ -498,7 +498,7 @@ async fn only_a_legacy_client_gets_an_elicitation_id() {
 async fn a_legacy_client_gets_a_generated_elicitation_id() {
     // BR-IN-10.
     let can = json!({ "elicitation": { "form": {}, "url": {} } });
-    let (mut caller, mut server) = client_and_modern_server(Kind::PlainLegacy, can).await;
+    let (mut caller, mut server) = client_and_modern_server(ClientKind::PlainLegacy, can).await;
     let calling = tokio::spawn(async move {
         let ended = caller.call("slow", json!({})).await;
         (caller, ended)
@@ -519,7 +519,7 @@ async fn a_legacy_client_gets_a_generated_elicitation_id() {
     done["resultType"] = json!("complete");
     server.reply(&again, done).await;
     let (caller, ended) = calling.await.unwrap();
-    assert!(matches!(ended, Ending::Result(_)), "{ended:?}");
+    assert!(matches!(ended, CallEnd::Result(_)), "{ended:?}");
     let name = caller.input_requests[0].1["elicitationId"]
         .as_str()
         .unwrap();
@@ -527,7 +527,7 @@ async fn a_legacy_client_gets_a_generated_elicitation_id() {
 }
 
 /// Rejects a call because it requires a url elicitation.
-async fn require_url_elicitation(server: &mut Server, call: &Value) {
+async fn require_url_elicitation(server: &mut TestServer, call: &Value) {
     let error = json!({ "code": -32042, "message": "sign in first", "data": { "elicitations": [url_elicitation()] } });
     server
         .write(json!({ "jsonrpc": "2.0", "id": call["id"], "error": error }))
@@ -537,7 +537,7 @@ async fn require_url_elicitation(server: &mut Server, call: &Value) {
 #[tokio::test(start_paused = true)]
 async fn a_required_url_elicitation_follows_the_era_of_the_caller() {
     // BR-IN-11.
-    for kind in KINDS {
+    for kind in CLIENT_KINDS {
         let (mut caller, mut server) = client_with_url_elicitation(kind).await;
         let params = json!({ "name": "slow" });
         let calling = tokio::spawn(async move {
@@ -548,19 +548,19 @@ async fn a_required_url_elicitation_follows_the_era_of_the_caller() {
         server.list(&[("slow", "forbidden")]).await;
         let call = server.expect_request("tools/call").await;
         require_url_elicitation(&mut server, &call).await;
-        if matches!(kind, Kind::PlainModern | Kind::V2) {
+        if matches!(kind, ClientKind::PlainModern | ClientKind::V2) {
             let again = server.expect_request("tools/call").await;
             server.reply(&again, scripted::text("in")).await;
             let (answer, ended) = calling.await.unwrap();
             let result = &answer["result"];
             assert_eq!(result["resultType"], "input_required", "{kind:?}: {answer}");
-            let Ending::Result(result) = ended else {
+            let CallEnd::Result(result) = ended else {
                 panic!("{kind:?}: {ended:?}");
             };
             assert_eq!(result["content"][0]["text"], "in");
         } else {
             let (_, ended) = calling.await.unwrap();
-            let passed = Ending::Error(-32042, "sign in first".into());
+            let passed = CallEnd::Error(-32042, "sign in first".into());
             assert_eq!(ended, passed, "{kind:?}");
         }
     }
@@ -569,7 +569,7 @@ async fn a_required_url_elicitation_follows_the_era_of_the_caller() {
 #[tokio::test(start_paused = true)]
 async fn a_modern_caller_without_url_elicitation_gets_the_missing_capability() {
     // BR-IN-11.
-    for kind in [Kind::PlainModern, Kind::V2] {
+    for kind in [ClientKind::PlainModern, ClientKind::V2] {
         let (mut caller, mut server) = connected(kind, json!({ "tools": {} })).await;
         let calling = tokio::spawn(async move { caller.begin(json!({ "name": "slow" })).await });
         server.list(&[("slow", "forbidden")]).await;
@@ -585,9 +585,9 @@ async fn a_modern_caller_without_url_elicitation_gets_the_missing_capability() {
 #[tokio::test(start_paused = true)]
 async fn the_creation_decides_which_input_requests_are_allowed() {
     // BD-8: a poll that declares less still gets the input request.
-    for server in SERVERS {
+    for server in SERVER_KINDS {
         let harness = Harness::new(server).await;
-        let mut caller = connect(Kind::V2, &harness.mcp_server).await;
+        let mut caller = connect(ClientKind::V2, &harness.mcp_server).await;
         let begun = caller.begin(json!({ "name": "late" })).await;
         let id = named(&begun);
         caller.capabilities = json!({});
@@ -600,6 +600,6 @@ async fn the_creation_decides_which_input_requests_are_allowed() {
         let requests = got["result"]["inputRequests"].as_object().unwrap();
         assert_eq!(requests.len(), 1, "{server:?}");
         let ended = caller.finish(json!({}), begun).await;
-        assert!(matches!(ended, Ending::Result(_)), "{server:?}: {ended:?}");
+        assert!(matches!(ended, CallEnd::Result(_)), "{server:?}: {ended:?}");
     }
 }

@@ -7,7 +7,7 @@ use outlast::Outlast;
 use outlast::gateway::Upstream;
 use outlast::store::{MemoryStore, Store};
 use outlast::transport::http::{self, HttpOptions};
-use outlast_testkit::mcp::caller::{Caller, Kind};
+use outlast_testkit::mcp::caller::{Caller, ClientKind};
 use outlast_testkit::mcp::endpoint::ServerEndpoint;
 use serde_json::json;
 
@@ -34,7 +34,7 @@ async fn session_preferences_are_restored_after_a_gateway_restart() {
         authority: address.to_string(),
         token: None,
     };
-    let entering = tokio::spawn(async move { Caller::connect(Kind::V1, &endpoint).await });
+    let entering = tokio::spawn(async move { Caller::connect(ClientKind::V1, &endpoint).await });
     let mut scripted_gateway = servers.next().await;
     scripted_gateway.welcome("2025-11-25", can.clone()).await;
     let mut caller = entering.await.unwrap();

@@ -1,23 +1,23 @@
 //! Slow tools for clients without tasks: the gateway waits, sends progress or returns a ticket, and
 //! never loses the result.
 
-use outlast_testkit::mcp::caller::{Caller, Ending, Kind};
+use outlast_testkit::mcp::caller::{CallEnd, Caller, ClientKind};
 use serde_json::json;
 use std::time::Duration;
 
 use crate::caller::{connect, connect_as};
-use crate::cell::{SERVERS, Server};
+use crate::cell::{SERVER_KINDS, ServerKind};
 use crate::harness::{Harness, quick};
 
-const PLAIN: [Kind; 2] = [Kind::PlainLegacy, Kind::PlainModern];
+const PLAIN: [ClientKind; 2] = [ClientKind::PlainLegacy, ClientKind::PlainModern];
 
 /// Calls a tool that waits at the gate until the caller gets a ticket, and returns its task.
 async fn ticket(caller: &mut Caller, tool: &str) -> String {
     named(&caller.call(tool, json!({ "wait": true })).await)
 }
 
-fn named(ended: &Ending) -> String {
-    let Ending::Result(result) = ended else {
+fn named(ended: &CallEnd) -> String {
+    let CallEnd::Result(result) = ended else {
         panic!("{ended:?}");
     };
     let ticket = &result["structuredContent"]["ticket"];
@@ -28,9 +28,9 @@ fn named(ended: &Ending) -> String {
     task
 }
 
-fn text(ended: &Ending) -> String {
+fn text(ended: &CallEnd) -> String {
     match ended {
-        Ending::Result(result) => result["content"][0]["text"].as_str().unwrap().to_owned(),
+        CallEnd::Result(result) => result["content"][0]["text"].as_str().unwrap().to_owned(),
         other => panic!("{other:?}"),
     }
 }
@@ -38,7 +38,7 @@ fn text(ended: &Ending) -> String {
 #[tokio::test(start_paused = true)]
 async fn an_ended_wait_gives_a_ticket_and_the_result() {
     for kind in PLAIN {
-        let harness = Harness::new(Server::PlainLegacy).await;
+        let harness = Harness::new(ServerKind::PlainLegacy).await;
         let mut caller = connect(kind, &harness.mcp_server).await;
         let task = ticket(&mut caller, "gated").await;
         let id = json!({ "taskId": task });
@@ -60,25 +60,25 @@ async fn an_ended_wait_gives_a_ticket_and_the_result() {
 #[tokio::test(start_paused = true)]
 async fn a_task_can_be_cancelled_by_its_ticket() {
     for kind in PLAIN {
-        let harness = Harness::new(Server::PlainLegacy).await;
+        let harness = Harness::new(ServerKind::PlainLegacy).await;
         let mut caller = connect(kind, &harness.mcp_server).await;
         let task = ticket(&mut caller, "gated").await;
         let id = json!({ "taskId": task });
         caller.call("task_cancel", id.clone()).await;
         harness.until_waiting(0).await;
         let ended = caller.call("task_wait", id).await;
-        assert_eq!(ended, Ending::Cancelled);
+        assert_eq!(ended, CallEnd::Cancelled);
         let unknown = caller
             .call("task_wait", json!({ "taskId": "unknown" }))
             .await;
-        assert!(matches!(unknown, Ending::Error(-32602, _)), "{unknown:?}");
+        assert!(matches!(unknown, CallEnd::Error(-32602, _)), "{unknown:?}");
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_client_whose_timeout_resets_gets_regular_progress() {
-    let harness = Harness::new(Server::PlainLegacy).await;
-    let mut caller = connect_as(Kind::PlainLegacy, &harness.mcp_server, "opencode").await;
+    let harness = Harness::new(ServerKind::PlainLegacy).await;
+    let mut caller = connect_as(ClientKind::PlainLegacy, &harness.mcp_server, "opencode").await;
     let params = json!({ "name": "gated", "_meta": { "progressToken": 7 } });
     let id = caller.send("tools/call", params).await;
     let mut last = 0.0;
@@ -99,12 +99,12 @@ async fn clients_with_tasks_or_without_tickets_wait_for_the_result() {
     // BR-CREATE-4.
     let no_tickets = quick().with_tickets(false);
     for (kind, name, settings) in [
-        (Kind::V1, "by-hand", quick()),
-        (Kind::PlainLegacy, "Visual Studio Code", quick()),
-        (Kind::PlainLegacy, "by-hand", no_tickets.clone()),
-        (Kind::PlainModern, "by-hand", no_tickets),
+        (ClientKind::V1, "by-hand", quick()),
+        (ClientKind::PlainLegacy, "Visual Studio Code", quick()),
+        (ClientKind::PlainLegacy, "by-hand", no_tickets.clone()),
+        (ClientKind::PlainModern, "by-hand", no_tickets),
     ] {
-        let harness = Harness::with(Server::PlainLegacy, settings).await;
+        let harness = Harness::with(ServerKind::PlainLegacy, settings).await;
         let mut caller = connect_as(kind, &harness.mcp_server, name).await;
         let listed = caller.request("tools/list", json!({})).await;
         assert!(!listed.to_string().contains("task_wait"), "{kind:?} {name}");
@@ -119,8 +119,8 @@ async fn clients_with_tasks_or_without_tickets_wait_for_the_result() {
 
 #[tokio::test(start_paused = true)]
 async fn a_repeated_call_joins_the_running_one_only_if_repeatable() {
-    let harness = Harness::new(Server::PlainLegacy).await;
-    let mut caller = connect(Kind::PlainLegacy, &harness.mcp_server).await;
+    let harness = Harness::new(ServerKind::PlainLegacy).await;
+    let mut caller = connect(ClientKind::PlainLegacy, &harness.mcp_server).await;
     let first = ticket(&mut caller, "reads").await;
     assert_eq!(ticket(&mut caller, "reads").await, first);
     harness.until_waiting(1).await;
@@ -138,13 +138,13 @@ async fn a_repeated_call_joins_the_running_one_only_if_repeatable() {
 #[tokio::test(start_paused = true)]
 async fn a_call_continues_after_its_client_disconnects() {
     // BR-CAN-8: the client disconnects.
-    let harness = Harness::new(Server::PlainLegacy).await;
-    let mut caller = connect(Kind::PlainLegacy, &harness.mcp_server).await;
+    let harness = Harness::new(ServerKind::PlainLegacy).await;
+    let mut caller = connect(ClientKind::PlainLegacy, &harness.mcp_server).await;
     let task = ticket(&mut caller, "gated").await;
     drop(caller);
     harness.gate.add_permits(1);
     harness.until_waiting(0).await;
-    let mut caller = connect(Kind::PlainLegacy, &harness.mcp_server).await;
+    let mut caller = connect(ClientKind::PlainLegacy, &harness.mcp_server).await;
     let result = caller.call("task_wait", json!({ "taskId": task })).await;
     assert_eq!(text(&result), "through");
     let listed = caller.call("task_status", json!({})).await;
@@ -155,8 +155,8 @@ async fn a_call_continues_after_its_client_disconnects() {
 async fn a_client_that_waits_by_ticket_gets_the_input_requests() {
     // The call already has its response, the ticket.
     let settings = quick().with_wait_budget(Duration::from_millis(350));
-    for server in SERVERS {
-        for kind in [Kind::PlainLegacy, Kind::PlainModern] {
+    for server in SERVER_KINDS {
+        for kind in [ClientKind::PlainLegacy, ClientKind::PlainModern] {
             let harness = Harness::with(server, settings.clone()).await;
             let mut caller = connect(kind, &harness.mcp_server).await;
             let task = named(&caller.call("late", json!({})).await);

@@ -7,7 +7,7 @@ use outlast::client::{Era, Target};
 use outlast::gateway::Upstream;
 use outlast::server::{IncomingRequest, McpServer, Middleware, Next, Reply};
 use outlast::{Server, Tool, text};
-use outlast_testkit::mcp::caller::{Ending, KINDS};
+use outlast_testkit::mcp::caller::{CLIENT_KINDS, CallEnd};
 use serde_json::{Value, json};
 
 use crate::caller::connect;
@@ -51,12 +51,12 @@ async fn trace_context_reaches_servers_of_both_eras_unchanged() {
         let target = Target::in_process(server(last_meta.clone()).await);
         let settings = quick().with_era(era);
         let (_, mcp_server) = gateway(Upstream::new("behind", target, settings)).await;
-        for kind in KINDS {
+        for kind in CLIENT_KINDS {
             let mut caller = connect(kind, &mcp_server).await;
             let params = json!({ "name": "quick", "arguments": {}, "_meta": trace });
             let begun = caller.begin(params.clone()).await;
             let ended = caller.finish(params, begun).await;
-            assert!(matches!(ended, Ending::Result(_)), "{kind:?}: {ended:?}");
+            assert!(matches!(ended, CallEnd::Result(_)), "{kind:?}: {ended:?}");
             let meta = std::mem::take(&mut *last_meta.0.lock().unwrap());
             for (key, value) in trace.as_object().unwrap() {
                 assert_eq!(&meta[key], value, "{kind:?} to {era:?}: {meta}");

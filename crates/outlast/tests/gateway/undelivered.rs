@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use outlast::store::{MemoryStore, Store};
-use outlast_testkit::mcp::caller::{Caller, Ending, Kind};
+use outlast_testkit::mcp::caller::{CallEnd, Caller, ClientKind};
 use outlast_testkit::mcp::{EventStream, ScriptedHttpServer, ScriptedRequest};
 use outlast_testkit::within;
 use serde_json::{Value, json};
@@ -35,7 +35,7 @@ async fn a_refused_answer_after_a_restart_ends_the_task() {
         let url = server.url.clone();
         let (engine, mcp_server) = gateway_on_store(&url, quick(), &store).await;
         let connecting =
-            tokio::spawn(async move { (connect(Kind::V2, &mcp_server).await, mcp_server) });
+            tokio::spawn(async move { (connect(ClientKind::V2, &mcp_server).await, mcp_server) });
         let (listening, _) = server.welcome(Some("first")).await;
         let stream = listening.stream().await;
         let (mut caller, mcp_server) = connecting.await.unwrap();
@@ -47,11 +47,11 @@ async fn a_refused_answer_after_a_restart_ends_the_task() {
 
         let serving = tokio::spawn(serve(server, session));
         let (engine, mcp_server) = gateway_on_store(&url, quick(), &store).await;
-        let mut caller = connect(Kind::V2, &mcp_server).await;
+        let mut caller = connect(ClientKind::V2, &mcp_server).await;
         open_request(&mut caller, &task).await;
         let ended = caller.finish(json!({}), begun);
         let ended = within("the end of the task", ended).await;
-        let Ending::Error(-32603, why) = ended else {
+        let CallEnd::Error(-32603, why) = ended else {
             panic!("{session:?}: {ended:?}");
         };
         assert!(why.contains("input response"), "{session:?}: {why}");

@@ -8,7 +8,7 @@ use crate::harness::Harness;
 async fn harness() -> Harness {
     Harness::with(
         HttpOptions::default()
-            .with_allowed_origins(vec![PAGE.into()])
+            .with_allowed_origins(vec![PAGE_ORIGIN.into()])
             .with_authenticate(BearerTokens::shared(vec![Token::new("ada", "a-secret")])),
     )
     .await
@@ -20,13 +20,16 @@ async fn a_preflight_of_an_allowed_origin_needs_no_token() {
     let stranger = harness.client_without_session();
     let requested = "Content-Type, authorization, MCP-Session-Id, mcp-param-region, x-other";
     let preflight = [
-        ("origin", PAGE),
+        ("origin", PAGE_ORIGIN),
         ("access-control-request-method", "POST"),
         ("access-control-request-headers", requested),
     ];
     let response = stranger.send("OPTIONS", &preflight, b"").await;
     assert_eq!(response.status, 204);
-    assert_eq!(response.header("access-control-allow-origin"), Some(PAGE));
+    assert_eq!(
+        response.header("access-control-allow-origin"),
+        Some(PAGE_ORIGIN)
+    );
     assert_eq!(
         response.header("access-control-allow-methods"),
         Some("GET, POST, DELETE")
@@ -60,21 +63,27 @@ async fn an_allowed_page_can_read_response_and_session_id() {
     });
     let message = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params });
     let body = message.to_string();
-    let page = [("origin", PAGE)];
+    let page = [("origin", PAGE_ORIGIN)];
     // The rejection is readable, too: the page must see that it needs a token.
     let rejected = client.send("POST", &page, body.as_bytes()).await;
     assert_eq!(rejected.status, 401);
-    assert_eq!(rejected.header("access-control-allow-origin"), Some(PAGE));
+    assert_eq!(
+        rejected.header("access-control-allow-origin"),
+        Some(PAGE_ORIGIN)
+    );
     client.token = Some("a-secret");
     let met = client.send("POST", &page, body.as_bytes()).await;
     assert_eq!(met.status, 200);
-    assert_eq!(met.header("access-control-allow-origin"), Some(PAGE));
+    assert_eq!(met.header("access-control-allow-origin"), Some(PAGE_ORIGIN));
     let exposed = met.header("access-control-expose-headers").unwrap();
     assert!(exposed.contains("mcp-session-id"), "{exposed}");
     client.session = met.header("mcp-session-id").map(str::to_owned);
     let stream = client.send("GET", &page, b"").await;
     assert!(stream.is_stream());
-    assert_eq!(stream.header("access-control-allow-origin"), Some(PAGE));
+    assert_eq!(
+        stream.header("access-control-allow-origin"),
+        Some(PAGE_ORIGIN)
+    );
 }
 
 #[tokio::test]
@@ -89,7 +98,7 @@ async fn only_allowed_origins_get_cors_headers() {
     assert_eq!(rejected.status, 403);
     assert_eq!(rejected.header("access-control-allow-origin"), None);
     // DNS rebinding: the host name is foreign.
-    let bent = [("origin", PAGE), ("host", "evil.example")];
+    let bent = [("origin", PAGE_ORIGIN), ("host", "evil.example")];
     let rejected = stranger.send("OPTIONS", &bent, b"").await;
     assert_eq!(rejected.status, 403);
     let plain = stranger.ask("initialize", json!({})).await;
@@ -97,4 +106,4 @@ async fn only_allowed_origins_get_cors_headers() {
     assert_eq!(plain.header("vary"), None);
 }
 
-const PAGE: &str = "https://app.example.com";
+const PAGE_ORIGIN: &str = "https://app.example.com";

@@ -11,7 +11,7 @@ use outlast::task::Outcome;
 use outlast::wire::Raw;
 use outlast::{Server, ServerHandle, TaskSupport, Tool, text};
 use outlast_testkit::mcp::HttpClient;
-use outlast_testkit::mcp::http::{self, Answer};
+use outlast_testkit::mcp::http::{self, HttpResponse};
 use outlast_testkit::{PostgresServer, within};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
@@ -66,7 +66,7 @@ impl Harness {
     }
 
     /// Sends a report, or reads the state.
-    async fn callback(&self, handle: &str, report: Option<Value>) -> Answer {
+    async fn callback(&self, handle: &str, report: Option<Value>) -> HttpResponse {
         let (method, body) = match report {
             Some(report) => ("POST", report.to_string()),
             None => ("GET", String::new()),

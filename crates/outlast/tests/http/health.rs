@@ -34,7 +34,7 @@ async fn ready(client: &HttpClient) -> Result<(), String> {
 
 /// Waits until the readiness is as expected.
 async fn until_ready(client: &HttpClient, expected: bool) {
-    let reached = timeout(LIMIT, async {
+    let reached = timeout(WAIT_LIMIT, async {
         while ready(client).await.is_ok() != expected {
             sleep(Duration::from_millis(10)).await;
         }
@@ -112,7 +112,7 @@ async fn a_draining_server_serves_task_methods_only() {
     let harness = Harness::new().await;
     let client = harness.client().await;
     let task = client.task("gated", json!({})).await;
-    let draining = tokio::spawn(harness.engine.clone().shutdown(LIMIT));
+    let draining = tokio::spawn(harness.engine.clone().shutdown(WAIT_LIMIT));
     until_ready(&client, false).await;
     let why = ready(&client).await.unwrap_err();
     assert_eq!(why, "the server is shutting down\n");
@@ -141,7 +141,7 @@ async fn a_closing_server_serves_health_checks_until_its_last_request() {
             sleep(Duration::from_millis(5)).await;
         }
     };
-    timeout(LIMIT, begun).await.unwrap();
+    timeout(WAIT_LIMIT, begun).await.unwrap();
     let closing = tokio::spawn(harness.server.shutdown());
     until_ready(&client, false).await;
     assert_unavailable(&client, "tools/call").await;
@@ -173,4 +173,4 @@ async fn connections_beyond_the_limit_get_health_checks_and_503() {
 }
 
 /// The limit of every wait.
-const LIMIT: Duration = Duration::from_secs(20);
+const WAIT_LIMIT: Duration = Duration::from_secs(20);

@@ -17,7 +17,7 @@ use outlast::transport::http::{
 use outlast::transport::http_client::HttpClientOptions;
 use outlast::{Server, Tool, text};
 use outlast_testkit::mcp::HttpClient;
-use outlast_testkit::mcp::http::{self, Answer};
+use outlast_testkit::mcp::http::{self, HttpResponse};
 use outlast_testkit::{ServerProcess, within};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
@@ -231,7 +231,7 @@ async fn application() -> Router {
 }
 
 /// A modern call of `hello`, which needs no session.
-async fn hello(address: SocketAddr, host: &str, headers: &str) -> Answer {
+async fn hello(address: SocketAddr, host: &str, headers: &str) -> HttpResponse {
     let meta = json!({
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
         "io.modelcontextprotocol/clientInfo": { "name": "test", "version": "1" },
@@ -330,7 +330,7 @@ async fn a_mounted_endpoint_works_behind_the_tls_of_the_application() {
 }
 
 /// The response to a GET for `path` with that Host header.
-async fn page(address: SocketAddr, path: &str, host: &str) -> Answer {
+async fn page(address: SocketAddr, path: &str, host: &str) -> HttpResponse {
     let request = format!("GET {path} HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\n\r\n");
     http::send(address, request.as_bytes()).await
 }

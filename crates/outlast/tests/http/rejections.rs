@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use outlast::transport::http::HttpOptions;
 use outlast_testkit::mcp::HttpClient;
-use outlast_testkit::mcp::http::{self as bytes, Answer};
+use outlast_testkit::mcp::http::{self as bytes, HttpResponse};
 use serde_json::json;
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
@@ -173,10 +173,10 @@ async fn an_incomplete_request_times_out() {
     head.write_all(b"POST /mcp HTTP/1.1\r\nhost: local")
         .await
         .unwrap();
-    assert!(Answer::read(head).await.is_none());
+    assert!(HttpResponse::read(head).await.is_none());
     let mut silent = TcpStream::connect(address).await.unwrap();
     silent.write_all(b"").await.unwrap();
-    assert!(Answer::read(silent).await.is_none());
+    assert!(HttpResponse::read(silent).await.is_none());
     let length = [("content-length", "100")];
     assert_eq!(client.send("POST", &length, b"{").await.status, 408);
     // A listening client does not time out.
@@ -191,7 +191,7 @@ async fn an_endless_head_is_rejected() {
     let request = format!("POST /mcp HTTP/1.1\r\nhost: {}", "x".repeat(1 << 20));
     let mut stream = TcpStream::connect(address).await.unwrap();
     let _ = stream.write_all(request.as_bytes()).await;
-    if let Some(response) = Answer::read(stream).await {
+    if let Some(response) = HttpResponse::read(stream).await {
         assert_eq!(response.status, 431);
     }
     harness.client().await;

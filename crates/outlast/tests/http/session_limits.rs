@@ -10,7 +10,7 @@ use serde_json::json;
 use crate::harness::Harness;
 use outlast_testkit::eventually;
 use outlast_testkit::mcp::HttpClient as Client;
-use outlast_testkit::mcp::http::Answer;
+use outlast_testkit::mcp::http::HttpResponse;
 
 #[tokio::test]
 async fn the_session_idle_for_longest_is_evicted() {
@@ -138,7 +138,7 @@ async fn idle_sessions_without_tasks_expire_over_a_restart() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("tasks.db");
     let options = |idle| HttpOptions::default().with_session_idle_timeout(idle);
-    let harness = Harness::on_file(&file, options(LONG)).await;
+    let harness = Harness::on_file(&file, options(LONG_TIMEOUT)).await;
     let (idle, works) = (harness.client().await, harness.client().await);
     works.task("gated", json!({})).await;
     harness.stop().await;
@@ -187,7 +187,7 @@ async fn open(harness: &Harness, token: Option<&'static str>) -> Client {
     client
 }
 
-async fn initialize(harness: &Harness, token: Option<&'static str>) -> Answer {
+async fn initialize(harness: &Harness, token: Option<&'static str>) -> HttpResponse {
     let client = Client {
         token,
         ..harness.client_without_session()
@@ -218,4 +218,4 @@ async fn pause() {
     tokio::time::sleep(Duration::from_millis(20)).await;
 }
 
-const LONG: Duration = Duration::from_secs(3_600);
+const LONG_TIMEOUT: Duration = Duration::from_secs(3_600);

@@ -5,7 +5,7 @@ use std::time::Duration;
 use outlast::task::{Owner, Policy};
 use outlast::transport::http::HttpOptions;
 use outlast_testkit::eventually;
-use outlast_testkit::mcp::http::Answer;
+use outlast_testkit::mcp::http::HttpResponse;
 use serde_json::json;
 
 use crate::harness::Harness;
@@ -57,7 +57,7 @@ async fn no_error_shows_the_id_of_a_session() {
     let harness = Harness::new().await;
     let client = harness.client().await;
     let id = client.session.clone().unwrap();
-    let check = async |answer: Answer, status: u16| {
+    let check = async |answer: HttpResponse, status: u16| {
         assert_eq!(answer.status, status);
         let body = answer.json().await;
         assert!(body.get("error").is_some(), "{body}");

@@ -12,7 +12,7 @@ use crate::harness::Harness;
 
 #[tokio::test]
 async fn a_slow_reader_gets_all_of_a_large_response() {
-    let harness = Harness::with(HttpOptions::default().with_client_timeout(TIMEOUT)).await;
+    let harness = Harness::with(HttpOptions::default().with_client_timeout(HEAD_TIMEOUT)).await;
     let client = harness.client().await;
     let session = client.session.unwrap();
     for accept in ["application/json", "text/event-stream"] {
@@ -21,26 +21,26 @@ async fn a_slow_reader_gets_all_of_a_large_response() {
         // The server reads while the client still writes.
         stream.write_all(request.as_bytes()).await.unwrap();
         let mut received = 0;
-        let mut piece = vec![0; RESPONSE_BYTES / STEPS];
+        let mut piece = vec![0; RESPONSE_BYTES / READ_STEPS];
         while received < RESPONSE_BYTES {
-            let read = timeout(LIMIT, stream.read_exact(&mut piece)).await;
+            let read = timeout(WAIT_LIMIT, stream.read_exact(&mut piece)).await;
             let read = read.expect("bytes in time");
             received += read.unwrap_or_else(|error| panic!("{accept} {received}: {error}"));
-            sleep(TIMEOUT / 8).await;
+            sleep(HEAD_TIMEOUT / 8).await;
         }
     }
 }
 
 #[tokio::test]
 async fn a_stalled_reader_is_disconnected() {
-    let harness = Harness::with(HttpOptions::default().with_client_timeout(TIMEOUT)).await;
+    let harness = Harness::with(HttpOptions::default().with_client_timeout(HEAD_TIMEOUT)).await;
     let client = harness.client().await;
     let mut stream = connect(client.address).await;
     let request = call(&client.session.unwrap(), "application/json", RESPONSE_BYTES);
     stream.write_all(request.as_bytes()).await.unwrap();
-    sleep(TIMEOUT * 4).await;
+    sleep(HEAD_TIMEOUT * 4).await;
     let mut all = Vec::new();
-    let read = timeout(LIMIT, stream.read_to_end(&mut all)).await;
+    let read = timeout(WAIT_LIMIT, stream.read_to_end(&mut all)).await;
     // Reset or closed: in either case most of the response is missing.
     let _ = read.expect("the connection ends in time");
     assert!(all.len() < RESPONSE_BYTES / 2, "{}", all.len());
@@ -67,11 +67,11 @@ fn call(session: &str, accept: &str, bytes: usize) -> String {
     )
 }
 
-const TIMEOUT: Duration = Duration::from_secs(1);
+const HEAD_TIMEOUT: Duration = Duration::from_secs(1);
 const RESPONSE_BYTES: usize = 4 << 20;
 
 /// How many pieces a response is read in: four times the timeout in total.
-const STEPS: usize = 32;
+const READ_STEPS: usize = 32;
 
 /// The limit of every wait.
-const LIMIT: Duration = Duration::from_secs(30);
+const WAIT_LIMIT: Duration = Duration::from_secs(30);

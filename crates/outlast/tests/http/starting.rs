@@ -7,7 +7,7 @@ use outlast::store::open_store;
 use outlast::task::Policy;
 use outlast::transport::http::HttpOptions;
 use outlast_engine::store::OpeningStore;
-use outlast_testkit::mcp::http::Answer;
+use outlast_testkit::mcp::http::HttpResponse;
 use outlast_testkit::mcp::{HttpClient, tasks_only, with_modern_meta};
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
@@ -83,7 +83,7 @@ async fn requests_before_the_store_opens_get_starting() {
 }
 
 /// The response to a modern request.
-async fn ask_modern(client: &HttpClient, method: &str, params: Value) -> Answer {
+async fn ask_modern(client: &HttpClient, method: &str, params: Value) -> HttpResponse {
     let params = with_modern_meta(params, tasks_only());
     HttpClient::modern(client.address).ask(method, params).await
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use outlast::server::McpServer;
 use outlast::transport::http::{HttpOptions, HttpServer, serve};
-use outlast_testkit::mcp::http::Answer;
+use outlast_testkit::mcp::http::HttpResponse;
 use outlast_testkit::mcp::{HttpClient, with_modern_meta};
 use outlast_testkit::within;
 use serde_json::{Value, json};
@@ -49,7 +49,7 @@ impl ModernHttpClient {
     }
 
     /// Sends a request with the headers that repeat its body.
-    pub(crate) async fn ask(&self, method: &str, params: Value) -> Answer {
+    pub(crate) async fn ask(&self, method: &str, params: Value) -> HttpResponse {
         self.ask_with(method, params, &[]).await
     }
 
@@ -59,13 +59,13 @@ impl ModernHttpClient {
         method: &str,
         params: Value,
         other: &[(&str, &str)],
-    ) -> Answer {
+    ) -> HttpResponse {
         let params = with_modern_meta(params, self.can.clone());
         let message = json!({ "jsonrpc": "2.0", "id": "h", "method": method, "params": params });
         self.post(&message, other).await
     }
 
-    pub(crate) async fn post(&self, message: &Value, other: &[(&str, &str)]) -> Answer {
+    pub(crate) async fn post(&self, message: &Value, other: &[(&str, &str)]) -> HttpResponse {
         // The input schema of the tool maps its argument `say` to this header.
         let say = message["params"]["arguments"]["say"].as_str();
         let mut headers: Vec<_> = say.map(|say| ("mcp-param-say", say)).into_iter().collect();
@@ -127,7 +127,7 @@ impl ModernHttpClient {
 }
 
 /// The next message of a stream, checked against the schema.
-pub(crate) async fn next(stream: &mut Answer, method: &str) -> Value {
+pub(crate) async fn next(stream: &mut HttpResponse, method: &str) -> Value {
     let event = stream.event().await.expect("the stream goes on");
     // V2-HTTP-7: the stream cannot be resumed.
     assert_eq!(event.id, None);

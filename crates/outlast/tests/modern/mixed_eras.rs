@@ -38,7 +38,7 @@ async fn every_owner_gets_its_own_tasks_under_load() {
             check_list(&owners, address, owner).await;
         }
     };
-    tokio::time::timeout(TIMEOUT, busy)
+    tokio::time::timeout(TEST_TIMEOUT, busy)
         .await
         .expect("every client ends in time");
     running.shutdown().await.unwrap();
@@ -224,4 +224,4 @@ const OWNERS: [&str; 10] = [
 const TASKS_PER_CLIENT: usize = 15;
 
 /// Far longer than the test takes.
-const TIMEOUT: Duration = Duration::from_secs(120);
+const TEST_TIMEOUT: Duration = Duration::from_secs(120);

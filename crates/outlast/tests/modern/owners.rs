@@ -141,7 +141,7 @@ async fn legacy(
     session: Option<&str>,
     method: &str,
     params: Value,
-) -> bytes::Answer {
+) -> bytes::HttpResponse {
     let message = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
     let mut other = vec![
         ("mcp-protocol-version", "2025-11-25"),

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::{Client, Harness, text};
+use crate::harness::{Harness, RmcpTestClient, text};
 
 const RELATED: &str = "io.modelcontextprotocol/related-task";
 
@@ -10,7 +10,7 @@ const RELATED: &str = "io.modelcontextprotocol/related-task";
 async fn the_server_info_is_the_handlers_and_tasks_are_ours() {
     // V1-CAP-1, V1-CAP-3, S2-28.
     let mut harness = Harness::new().await;
-    let mut client = Client::connect(harness.mcp_server.clone());
+    let mut client = RmcpTestClient::connect(harness.mcp_server.clone());
     let answer = client.initialize_legacy(json!({})).await;
     let about = &answer["result"];
     assert_eq!(about["protocolVersion"], "2025-11-25");

@@ -8,7 +8,7 @@ use rmcp::service::RequestContext;
 use rmcp::{RoleServer, ServerHandler};
 use serde_json::json;
 
-use crate::harness::{Client, Harness, text};
+use crate::harness::{Harness, RmcpTestClient, text};
 
 #[tokio::test(start_paused = true)]
 async fn a_panic_fails_only_its_call() {
@@ -106,7 +106,7 @@ impl ServerHandler for PanicsOnInitialize {
 async fn initialize_error<H: ServerHandler>(make: fn() -> H) -> String {
     let limited = Server::rmcp(make).with(|rmcp| rmcp.start_timeout(Duration::from_secs(1)));
     let running = limited.build().start().await.unwrap();
-    let mut client = Client::connect(running.mcp().clone());
+    let mut client = RmcpTestClient::connect(running.mcp().clone());
     let answer = client.initialize_legacy(json!({})).await;
     assert_eq!(answer["error"]["code"], -32603, "{answer}");
     // The session is not initialized, and can be.

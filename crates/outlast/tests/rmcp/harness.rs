@@ -24,7 +24,7 @@ pub(crate) struct Harness {
 }
 
 /// A client on a pipe.
-pub(crate) struct Client(LineClient);
+pub(crate) struct RmcpTestClient(LineClient);
 
 /// The test handler. All its tools except `echo` can run as tasks.
 pub(crate) fn test_handler(control: &Arc<HandlerControl>) -> ServerBuilder<Rmcp> {
@@ -70,8 +70,8 @@ impl Harness {
     }
 
     /// An initialized client of 2025-11-25 that supports all input requests.
-    pub(crate) async fn client(&self) -> Client {
-        let mut client = Client::connect(self.mcp_server.clone());
+    pub(crate) async fn client(&self) -> RmcpTestClient {
+        let mut client = RmcpTestClient::connect(self.mcp_server.clone());
         let all = json!({ "elicitation": {}, "sampling": {}, "roots": {}, "tasks": {} });
         client.initialize_legacy(all).await;
         client
@@ -88,7 +88,7 @@ impl Harness {
     }
 }
 
-impl Client {
+impl RmcpTestClient {
     pub(crate) fn connect(mcp_server: Arc<McpServer>) -> Self {
         let line = Line::served(|read, write| stdio::serve_on(mcp_server, read, write));
         Self(LineClient::new(line, check))
@@ -154,7 +154,7 @@ fn check(message: &Value, method: Option<&str>) {
     }
 }
 
-impl Deref for Client {
+impl Deref for RmcpTestClient {
     type Target = LineClient;
 
     fn deref(&self) -> &LineClient {
@@ -162,7 +162,7 @@ impl Deref for Client {
     }
 }
 
-impl DerefMut for Client {
+impl DerefMut for RmcpTestClient {
     fn deref_mut(&mut self) -> &mut LineClient {
         &mut self.0
     }

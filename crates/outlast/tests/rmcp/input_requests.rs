@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::harness::{Client, Harness, text};
+use crate::harness::{Harness, RmcpTestClient, text};
 
 const RELATED: &str = "io.modelcontextprotocol/related-task";
 
@@ -89,7 +89,7 @@ async fn an_unmarked_input_request_belongs_to_the_only_call() {
 async fn a_client_without_the_capability_gets_no_input_request() {
     // V1-ELIC-2.
     let harness = Harness::new().await;
-    let mut client = Client::connect(harness.mcp_server.clone());
+    let mut client = RmcpTestClient::connect(harness.mcp_server.clone());
     client.initialize_legacy(json!({})).await;
     let said = client.tool("elicit").await;
     assert!(said.contains("does not support form elicitation"), "{said}");

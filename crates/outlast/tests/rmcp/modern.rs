@@ -3,12 +3,12 @@
 use outlast_testkit::eventually;
 use serde_json::{Value, json};
 
-use crate::harness::{Client, Harness, text};
+use crate::harness::{Harness, RmcpTestClient, text};
 
 #[tokio::test(start_paused = true)]
 async fn a_handler_serves_one_request_and_can_send_input_requests() {
     let mut harness = Harness::new().await;
-    let mut client = Client::connect(harness.mcp_server.clone());
+    let mut client = RmcpTestClient::connect(harness.mcp_server.clone());
     let answer = client
         .modern("tools/call", json!({ "name": "caller" }))
         .await;
@@ -27,7 +27,7 @@ async fn a_handler_serves_one_request_and_can_send_input_requests() {
 async fn a_slow_call_becomes_a_task_and_ends() {
     // V2-CREATE-1.
     let mut harness = Harness::new().await;
-    let mut client = Client::connect(harness.mcp_server.clone());
+    let mut client = RmcpTestClient::connect(harness.mcp_server.clone());
     let created = client
         .modern("tools/call", json!({ "name": "gated" }))
         .await;
@@ -43,7 +43,7 @@ async fn a_slow_call_becomes_a_task_and_ends() {
 async fn an_elicitation_is_an_input_request_of_the_task() {
     // V2-GET-2, V2-UPD-9.
     let harness = Harness::new().await;
-    let mut client = Client::connect(harness.mcp_server.clone());
+    let mut client = RmcpTestClient::connect(harness.mcp_server.clone());
     let created = client
         .modern("tools/call", json!({ "name": "elicit" }))
         .await;
@@ -62,7 +62,7 @@ async fn an_elicitation_is_an_input_request_of_the_task() {
 #[tokio::test(start_paused = true)]
 async fn the_handler_serves_modern_prompts_and_lists() {
     let harness = Harness::new().await;
-    let mut client = Client::connect(harness.mcp_server.clone());
+    let mut client = RmcpTestClient::connect(harness.mcp_server.clone());
     let found = client.modern("server/discover", json!({})).await;
     let capabilities = &found["result"]["capabilities"];
     assert!(capabilities["prompts"].is_object(), "{found}");
@@ -76,7 +76,7 @@ async fn the_handler_serves_modern_prompts_and_lists() {
 }
 
 /// Polls until a task has this status.
-async fn until(client: &mut Client, task: &Value, status: &str) -> Value {
+async fn until(client: &mut RmcpTestClient, task: &Value, status: &str) -> Value {
     let mut now = Value::Null;
     let reached = async || {
         now = client.modern("tasks/get", json!({ "taskId": task })).await;

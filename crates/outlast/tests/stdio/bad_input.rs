@@ -2,11 +2,11 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::Client;
+use crate::harness::StdioClient;
 
 #[tokio::test(start_paused = true)]
 async fn malformed_lines_get_errors_and_nothing_else() {
-    let mut client = Client::new().await;
+    let mut client = StdioClient::new().await;
     let deep = format!("{}{}", "[".repeat(10_000), "]".repeat(10_000));
     let deep = format!(r#"{{"jsonrpc":"2.0","id":5,"method":"ping","params":{{"x":{deep}}}}}"#);
     for (line, code) in [
@@ -37,7 +37,7 @@ async fn malformed_lines_get_errors_and_nothing_else() {
 
 #[tokio::test(start_paused = true)]
 async fn a_too_long_line_is_rejected_and_skipped() {
-    let mut client = Client::new().await;
+    let mut client = StdioClient::new().await;
     let huge = vec![b'x'; 18 << 20];
     client.write_raw(&huge).await;
     let response = client.next().await;
@@ -54,7 +54,7 @@ async fn a_too_long_line_is_rejected_and_skipped() {
 #[tokio::test(start_paused = true)]
 async fn invalid_task_params_are_rejected() {
     // A1-11, V1-ERR-1.
-    let mut client = Client::new().await;
+    let mut client = StdioClient::new().await;
     for (task, fine) in [
         (json!({}), true),
         (json!({ "ttl": null }), true),
@@ -94,7 +94,7 @@ async fn invalid_task_params_are_rejected() {
 
 #[tokio::test(start_paused = true)]
 async fn null_params_are_no_params() {
-    let mut client = Client::new().await;
+    let mut client = StdioClient::new().await;
     for method in ["ping", "tools/list", "tasks/list"] {
         let answer = client.call(method, Value::Null).await;
         assert!(answer.get("result").is_some(), "{method}: {answer}");

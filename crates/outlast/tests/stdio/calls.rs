@@ -2,11 +2,11 @@
 
 use serde_json::json;
 
-use crate::harness::Client;
+use crate::harness::StdioClient;
 
 #[tokio::test(start_paused = true)]
 async fn a_plain_call_returns_its_result() {
-    let mut client = Client::new().await;
+    let mut client = StdioClient::new().await;
     let response = client
         .call(
             "tools/call",
@@ -25,7 +25,7 @@ async fn a_plain_call_returns_its_result() {
 #[tokio::test(start_paused = true)]
 async fn unknown_tools_are_protocol_errors_and_failures_are_results() {
     // V1-TLS-2.
-    let mut client = Client::new().await;
+    let mut client = StdioClient::new().await;
     let unknown = client
         .call("tools/call", json!({ "name": "unknown" }))
         .await;
@@ -38,7 +38,7 @@ async fn unknown_tools_are_protocol_errors_and_failures_are_results() {
 
 #[tokio::test(start_paused = true)]
 async fn task_support_mismatches_are_rejected_before_anything_runs() {
-    let mut client = Client::new().await;
+    let mut client = StdioClient::new().await;
     // V1-TOOL-3, S2-91.
     let forbidden = client
         .call("tools/call", json!({ "name": "echo", "task": {} }))
@@ -55,7 +55,7 @@ async fn task_support_mismatches_are_rejected_before_anything_runs() {
 
 #[tokio::test(start_paused = true)]
 async fn progress_precedes_the_response_with_its_token() {
-    let mut client = Client::new().await;
+    let mut client = StdioClient::new().await;
     let params = json!({ "name": "steps", "_meta": { "progressToken": "p-1" } });
     let id = client.send("tools/call", params).await;
     for step in 1..=3 {
@@ -71,7 +71,7 @@ async fn progress_precedes_the_response_with_its_token() {
 
 #[tokio::test(start_paused = true)]
 async fn a_plain_call_can_send_an_input_request() {
-    let mut client = Client::new().await;
+    let mut client = StdioClient::new().await;
     let id = client.send("tools/call", json!({ "name": "ask" })).await;
     let input_request = client.next_message("elicitation/create").await;
     assert_eq!(input_request["params"]["message"], "Who?");
@@ -91,7 +91,7 @@ async fn a_plain_call_can_send_an_input_request() {
 #[tokio::test(start_paused = true)]
 async fn a_cancelled_plain_call_stops_without_response() {
     // V1-CANC-3, S2-100.
-    let mut client = Client::new().await;
+    let mut client = StdioClient::new().await;
     let id = client
         .send("tools/call", json!({ "name": "endless" }))
         .await;

@@ -13,14 +13,14 @@ use outlast_testkit::within;
 use serde_json::json;
 use tokio::sync::Notify;
 
-use crate::harness::Client;
+use crate::harness::StdioClient;
 use crate::tasks::create;
 
 /// A filter for each kind of request.
-struct Typed;
+struct KindFilter;
 
 #[async_trait]
-impl Middleware for Typed {
+impl Middleware for KindFilter {
     async fn list_tools(
         &self,
         request: FilteredRequest<'_, ToolList>,
@@ -80,8 +80,8 @@ impl Middleware for Typed {
     }
 }
 
-async fn client(middleware: impl Middleware) -> Client {
-    let mut client = Client::of(|server| server.middleware(middleware)).await;
+async fn client(middleware: impl Middleware) -> StdioClient {
+    let mut client = StdioClient::of(|server| server.middleware(middleware)).await;
     client.introduce("2025-11-25", json!({})).await;
     client
 }
@@ -89,7 +89,7 @@ async fn client(middleware: impl Middleware) -> Client {
 #[tokio::test(start_paused = true)]
 async fn a_filter_of_tools_list_adds_execution_and_hides_tools() {
     // S3-4, S3-32.
-    let mut client = client(Typed).await;
+    let mut client = client(KindFilter).await;
     let list = client.call("tools/list", json!({})).await;
     let tools = list["result"]["tools"].as_array().unwrap();
     let named = |name: &str| tools.iter().find(|tool| tool["name"] == name);
@@ -102,7 +102,7 @@ async fn a_filter_of_tools_list_adds_execution_and_hides_tools() {
 #[tokio::test(start_paused = true)]
 async fn each_task_method_has_its_own_filter() {
     // S3-21, S3-22.
-    let mut client = client(Typed).await;
+    let mut client = client(KindFilter).await;
     let first = create(&mut client, "slow").await;
     let id = create(&mut client, "slow").await;
     let task = client
@@ -178,12 +178,12 @@ async fn a_filter_sees_the_cancellation_of_a_request() {
 async fn a_server_can_declare_tasks_without_a_tool_for_them() {
     // S2-9, S2-28.
     let plain = |server: outlast::ServerBuilder| server.tasks(true);
-    let mut client = Client::without_tools(plain).await;
+    let mut client = StdioClient::without_tools(plain).await;
     let met = client.introduce("2025-11-25", json!({})).await;
     assert!(met["capabilities"]["tasks"].is_object(), "{met}");
     let list = client.call("tasks/list", json!({})).await;
     assert_eq!(list["result"]["tasks"], json!([]));
-    let mut client = Client::without_tools(|server| server).await;
+    let mut client = StdioClient::without_tools(|server| server).await;
     let met = client.introduce("2025-11-25", json!({})).await;
     assert_eq!(met["capabilities"].get("tasks"), None);
 }
@@ -191,7 +191,7 @@ async fn a_server_can_declare_tasks_without_a_tool_for_them() {
 #[tokio::test(start_paused = true)]
 async fn a_server_with_tasks_off_runs_ordinary_calls() {
     // S2-9.
-    let mut client = Client::of(|server| server.tasks(false)).await;
+    let mut client = StdioClient::of(|server| server.tasks(false)).await;
     let met = client.introduce("2025-11-25", json!({})).await;
     assert_eq!(met["capabilities"].get("tasks"), None);
     let list = client.call("tools/list", json!({})).await;

@@ -6,11 +6,11 @@ use outlast::store::MemoryStore;
 use outlast::{Tool, Tools, text};
 use serde_json::{Value, json};
 
-use crate::harness::{Client, samples};
+use crate::harness::{StdioClient, samples};
 
 #[tokio::test(start_paused = true)]
 async fn tasks_are_declared_when_some_tool_can_run_as_one() {
-    let mut client = Client::connect(Arc::new(MemoryStore::new()), samples()).await;
+    let mut client = StdioClient::connect(Arc::new(MemoryStore::new()), samples()).await;
     let result = client.introduce("2025-11-25", json!({})).await;
     // V1-CAP-1, V1-CAP-3, S2-86.
     let tasks = json!({ "list": {}, "cancel": {}, "requests": { "tools": { "call": {} } } });
@@ -22,7 +22,8 @@ async fn tasks_are_declared_when_some_tool_can_run_as_one() {
 async fn tasks_are_absent_when_no_tool_opts_in() {
     // S2-85, V1-CAP-11.
     let plain = Tool::new("plain", "no task", |_, _| async move { Ok(text("done")) });
-    let mut client = Client::connect(Arc::new(MemoryStore::new()), Tools::new().with(plain)).await;
+    let mut client =
+        StdioClient::connect(Arc::new(MemoryStore::new()), Tools::new().with(plain)).await;
     let result = client.introduce("2025-11-25", json!({})).await;
     assert_eq!(result["capabilities"].get("tasks"), None);
     let response = client
@@ -37,7 +38,7 @@ async fn tasks_are_absent_when_no_tool_opts_in() {
 async fn an_older_revision_has_no_tasks() {
     // V1-CAP-13.
     for version in ["2025-06-18", "2025-03-26"] {
-        let mut client = Client::connect(Arc::new(MemoryStore::new()), samples()).await;
+        let mut client = StdioClient::connect(Arc::new(MemoryStore::new()), samples()).await;
         let result = client.introduce(version, json!({})).await;
         assert_eq!(result["protocolVersion"], version);
         assert_eq!(result["capabilities"].get("tasks"), None);
@@ -59,7 +60,7 @@ async fn an_older_revision_has_no_tasks() {
 
 #[tokio::test(start_paused = true)]
 async fn only_ping_is_served_before_initialize() {
-    let mut client = Client::connect(Arc::new(MemoryStore::new()), samples()).await;
+    let mut client = StdioClient::connect(Arc::new(MemoryStore::new()), samples()).await;
     assert_eq!(client.call("ping", json!({})).await["result"], json!({}));
     let rejected = client.call("tools/list", json!({})).await;
     assert_eq!(rejected["error"]["code"], -32600);
@@ -75,7 +76,7 @@ async fn only_ping_is_served_before_initialize() {
 
 #[tokio::test(start_paused = true)]
 async fn tools_list_has_the_task_support() {
-    let mut client = Client::new().await;
+    let mut client = StdioClient::new().await;
     let list = client.call("tools/list", json!({})).await;
     let support = |name: &str| -> Value {
         let tools = list["result"]["tools"].as_array().unwrap();

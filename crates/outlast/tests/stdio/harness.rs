@@ -17,12 +17,12 @@ use outlast_testkit::mcp::{Line, LineClient, check_v1};
 use serde_json::{Value, json};
 
 /// A client that writes its own messages.
-pub(crate) struct Client {
+pub(crate) struct StdioClient {
     line: LineClient,
     pub(crate) engine: Engine,
 }
 
-impl Client {
+impl StdioClient {
     /// An initialized client of a server with all sample tools, at 2025-11-25.
     pub(crate) async fn new() -> Self {
         Self::with(Policy::default()).await
@@ -103,7 +103,7 @@ impl Client {
     }
 }
 
-impl Deref for Client {
+impl Deref for StdioClient {
     type Target = LineClient;
 
     fn deref(&self) -> &LineClient {
@@ -111,7 +111,7 @@ impl Deref for Client {
     }
 }
 
-impl DerefMut for Client {
+impl DerefMut for StdioClient {
     fn deref_mut(&mut self) -> &mut LineClient {
         &mut self.line
     }

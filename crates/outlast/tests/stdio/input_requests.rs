@@ -6,7 +6,7 @@ use std::time::Duration;
 use outlast::store::MemoryStore;
 use serde_json::json;
 
-use crate::harness::{Client, samples};
+use crate::harness::{StdioClient, samples};
 use crate::tasks::create;
 
 const RELATED: &str = "io.modelcontextprotocol/related-task";
@@ -14,7 +14,7 @@ const RELATED: &str = "io.modelcontextprotocol/related-task";
 #[tokio::test(start_paused = true)]
 async fn an_input_response_continues_the_named_task() {
     // V1-INPUT-1, V1-INPUT-2, V1-INPUT-4, V1-INPUT-10: without any `tasks/result`.
-    let mut client = Client::new().await;
+    let mut client = StdioClient::new().await;
     let id = create(&mut client, "ask").await;
     let input_request = client.next_message("elicitation/create").await;
     assert_eq!(
@@ -49,7 +49,7 @@ async fn an_input_response_continues_the_named_task() {
 
 #[tokio::test(start_paused = true)]
 async fn an_input_request_is_sent_once_to_several_waits() {
-    let mut client = Client::new().await;
+    let mut client = StdioClient::new().await;
     let id = create(&mut client, "ask").await;
     let mut waits = Vec::new();
     for _ in 0..3 {
@@ -74,7 +74,7 @@ async fn an_input_request_is_sent_once_to_several_waits() {
 #[tokio::test(start_paused = true)]
 async fn a_task_needs_responses_to_all_input_requests() {
     // V1-INPUT-8.
-    let mut client = Client::new().await;
+    let mut client = StdioClient::new().await;
     let id = create(&mut client, "sample").await;
     let sample = client.next_message("sampling/createMessage").await;
     let roots = client.next_message("roots/list").await;
@@ -91,7 +91,7 @@ async fn a_task_needs_responses_to_all_input_requests() {
 
 #[tokio::test(start_paused = true)]
 async fn an_error_is_an_input_response() {
-    let mut client = Client::new().await;
+    let mut client = StdioClient::new().await;
     let id = create(&mut client, "ask").await;
     let input_request = client.next_message("elicitation/create").await;
     let error = json!({ "code": -1, "message": "no" });
@@ -105,7 +105,7 @@ async fn an_error_is_an_input_response() {
 #[tokio::test(start_paused = true)]
 async fn no_input_request_without_its_capability() {
     // V1-ELIC-2.
-    let mut client = Client::connect(Arc::new(MemoryStore::new()), samples()).await;
+    let mut client = StdioClient::connect(Arc::new(MemoryStore::new()), samples()).await;
     client.introduce("2025-11-25", json!({})).await;
     let id = create(&mut client, "ask").await;
     let response = client.call("tasks/result", json!({ "taskId": id })).await;
@@ -120,7 +120,7 @@ async fn no_input_request_without_its_capability() {
 #[tokio::test(start_paused = true)]
 async fn late_and_foreign_input_responses_are_ignored() {
     // V1-INPUT-11.
-    let mut client = Client::new().await;
+    let mut client = StdioClient::new().await;
     let id = create(&mut client, "ask").await;
     let input_request = client.next_message("elicitation/create").await;
     client.call("tasks/cancel", json!({ "taskId": id })).await;

@@ -6,11 +6,11 @@ use outlast::store::MemoryStore;
 use outlast::{Level, TaskSupport, Tool, Tools, text};
 use serde_json::{Value, json};
 
-use crate::harness::Client;
+use crate::harness::StdioClient;
 use crate::tasks::create;
 
 /// The level and the data of the next log message.
-async fn next_log(client: &mut Client) -> (Value, Value) {
+async fn next_log(client: &mut StdioClient) -> (Value, Value) {
     let mut notification = client.next_message("notifications/message").await;
     assert_eq!(notification["params"]["logger"], "log");
     (
@@ -21,7 +21,7 @@ async fn next_log(client: &mut Client) -> (Value, Value) {
 
 #[tokio::test(start_paused = true)]
 async fn log_messages_precede_the_response() {
-    let mut client = Client::new().await;
+    let mut client = StdioClient::new().await;
     let id = client.send("tools/call", json!({ "name": "log" })).await;
     let notification = client.next().await;
     assert_eq!(notification["method"], "notifications/message");
@@ -35,7 +35,7 @@ async fn log_messages_precede_the_response() {
 
 #[tokio::test(start_paused = true)]
 async fn log_messages_below_the_level_are_not_sent() {
-    let mut client = Client::new().await;
+    let mut client = StdioClient::new().await;
     let set = client
         .call("logging/setLevel", json!({ "level": "debug" }))
         .await;
@@ -57,7 +57,7 @@ async fn log_messages_below_the_level_are_not_sent() {
 
 #[tokio::test(start_paused = true)]
 async fn an_unknown_log_level_is_rejected() {
-    let mut client = Client::new().await;
+    let mut client = StdioClient::new().await;
     for odd in [json!({}), json!({ "level": "loud" }), json!({ "level": 3 })] {
         let rejected = client.call("logging/setLevel", odd).await;
         assert_eq!(rejected["error"]["code"], -32602);
@@ -72,7 +72,7 @@ async fn the_first_messages_of_a_task_are_sent() {
         Ok(text("done"))
     });
     let tools = Tools::new().with(hasty.task(TaskSupport::Optional));
-    let mut client = Client::connect(Arc::new(MemoryStore::new()), tools).await;
+    let mut client = StdioClient::connect(Arc::new(MemoryStore::new()), tools).await;
     client.introduce("2025-11-25", json!({})).await;
     let id = create(&mut client, "hasty").await;
     let notification = client.next_message("notifications/message").await;
@@ -99,7 +99,7 @@ async fn the_first_messages_of_a_task_are_sent() {
 #[tokio::test(start_paused = true)]
 async fn log_messages_of_a_task_name_it() {
     // A1-22.
-    let mut client = Client::new().await;
+    let mut client = StdioClient::new().await;
     let id = create(&mut client, "log").await;
     let notification = client.next_message("notifications/message").await;
     let related = &notification["params"]["_meta"]["io.modelcontextprotocol/related-task"];

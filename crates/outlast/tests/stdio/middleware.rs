@@ -9,7 +9,7 @@ use outlast::store::MemoryStore;
 use outlast::wire::{Raw, codes};
 use serde_json::{Value, json};
 
-use crate::harness::{Client, samples};
+use crate::harness::{StdioClient, samples};
 
 /// Implements a custom method.
 struct Custom;
@@ -61,9 +61,9 @@ impl Middleware for Strict {
     }
 }
 
-async fn with_middleware(middleware: Vec<Arc<dyn Middleware>>) -> Client {
+async fn with_middleware(middleware: Vec<Arc<dyn Middleware>>) -> StdioClient {
     let mut client =
-        Client::with_middleware(Arc::new(MemoryStore::new()), samples(), middleware).await;
+        StdioClient::with_middleware(Arc::new(MemoryStore::new()), samples(), middleware).await;
     client
         .introduce("2025-11-25", json!({ "elicitation": {} }))
         .await;

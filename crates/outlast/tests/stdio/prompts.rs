@@ -4,7 +4,7 @@ use outlast::content;
 use outlast::prompts::{Prompt, Prompts, Requirement, assistant, user};
 use serde_json::{Value, json};
 
-use crate::harness::Client;
+use crate::harness::StdioClient;
 
 fn prompts() -> Prompts {
     let greet = Prompt::new("greet", "greets", |args| async move {
@@ -26,8 +26,8 @@ fn prompts() -> Prompts {
     Prompts::new().with(greet).with(broken)
 }
 
-async fn meet(prompts: &Prompts) -> (Client, Value) {
-    let mut client = Client::of(|own| own.prompts(prompts.clone())).await;
+async fn meet(prompts: &Prompts) -> (StdioClient, Value) {
+    let mut client = StdioClient::of(|own| own.prompts(prompts.clone())).await;
     let received = client.introduce("2025-11-25", json!({})).await;
     (client, received["capabilities"].clone())
 }
@@ -40,7 +40,7 @@ async fn a_server_declares_only_what_it_has() {
     assert_eq!(capabilities.get("resources"), None);
     let (_, capabilities) = meet(&Prompts::new()).await;
     assert_eq!(capabilities.get("completions"), None);
-    let mut without = Client::new().await;
+    let mut without = StdioClient::new().await;
     for method in ["prompts/list", "prompts/get", "resources/list"] {
         let rejected = without.call(method, json!({ "name": "greet" })).await;
         assert_eq!(rejected["error"]["code"], -32601, "{method}");
@@ -167,7 +167,7 @@ async fn a_prompt_can_send_an_input_request() {
         )))])
     });
     let prompts = Prompts::new().with(prompt);
-    let mut client = Client::of(|own| own.prompts(prompts)).await;
+    let mut client = StdioClient::of(|own| own.prompts(prompts)).await;
     client
         .introduce("2025-11-25", json!({ "elicitation": {} }))
         .await;

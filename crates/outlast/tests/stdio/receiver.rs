@@ -11,24 +11,24 @@ use outlast_testkit::{FaultyStore, WriteFault, within};
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 
-use crate::harness::{Client, samples};
+use crate::harness::{StdioClient, samples};
 use crate::tasks::create;
 
 /// A client of a server with the samples and this tool, which may run as a task.
-async fn with(tool: Tool) -> Client {
+async fn with(tool: Tool) -> StdioClient {
     let tools = samples().with(tool.task(TaskSupport::Optional));
-    let mut client = Client::connect(Arc::new(MemoryStore::new()), tools).await;
+    let mut client = StdioClient::connect(Arc::new(MemoryStore::new()), tools).await;
     client
         .introduce("2025-11-25", json!({ "elicitation": {}, "sampling": {} }))
         .await;
     client
 }
 
-async fn task(client: &mut Client, id: &str) -> Value {
+async fn task(client: &mut StdioClient, id: &str) -> Value {
     client.call("tasks/get", json!({ "taskId": id })).await["result"].clone()
 }
 
-async fn listed(client: &mut Client) -> Vec<Value> {
+async fn listed(client: &mut StdioClient) -> Vec<Value> {
     let list = client.call("tasks/list", json!({})).await;
     list["result"]["tasks"].as_array().unwrap().clone()
 }
@@ -131,7 +131,7 @@ async fn a_tool_sees_cancellations_of_call_and_task() {
 #[tokio::test(start_paused = true)]
 async fn all_methods_return_the_same_task() {
     // V1-TTL-1, V1-TTL-2, V1-TTL-4, V1-TTL-10, V1-GET-1, V1-CANCEL-7, V1-NOTIF-3.
-    let mut client = Client::new().await;
+    let mut client = StdioClient::new().await;
     let params = json!({ "name": "endless", "task": { "ttl": 60_000 } });
     let created = client.call("tools/call", params).await["result"]["task"].clone();
     let id = created["taskId"].as_str().unwrap().to_owned();
@@ -150,7 +150,7 @@ async fn all_methods_return_the_same_task() {
 #[tokio::test(start_paused = true)]
 async fn a_ttl_is_capped_and_reported() {
     // V1-TTL-3, V1-RM-2, S2-56, S2-57.
-    let mut client = Client::new().await;
+    let mut client = StdioClient::new().await;
     for (requested, granted) in [
         (json!({ "ttl": 604_800_000 }), 3_600_000),
         (json!({}), 3_600_000),
@@ -166,7 +166,7 @@ async fn a_ttl_is_capped_and_reported() {
 #[tokio::test(start_paused = true)]
 async fn open_tasks_of_an_owner_are_limited() {
     // V1-RM-1, S2-58.
-    let mut client = Client::new().await;
+    let mut client = StdioClient::new().await;
     let mut last = String::new();
     for _ in 0..32 {
         last = create(&mut client, "endless").await;
@@ -183,7 +183,7 @@ async fn open_tasks_of_an_owner_are_limited() {
 #[tokio::test(start_paused = true)]
 async fn rejected_calls_and_other_requests_create_no_task() {
     // V1-CREATE-9, V1-CREATE-10.
-    let mut client = Client::new().await;
+    let mut client = StdioClient::new().await;
     for (params, code) in [
         (json!({ "name": "unknown", "task": {} }), -32602),
         (json!({ "name": "echo", "task": {} }), -32601),
@@ -205,7 +205,7 @@ async fn rejected_calls_and_other_requests_create_no_task() {
 #[tokio::test(start_paused = true)]
 async fn a_task_id_in_the_request_is_ignored() {
     // V1-CREATE-6, V1-CREATE-7.
-    let mut client = Client::new().await;
+    let mut client = StdioClient::new().await;
     let params = json!({ "name": "slow", "task": { "taskId": "mine" }, "taskId": "mine" });
     let task = client.call("tools/call", params).await["result"]["task"].clone();
     assert!(task["taskId"].is_string() && task["taskId"] != "mine");
@@ -230,7 +230,7 @@ async fn an_unavailable_store_is_an_internal_error() {
     // V1-ERR-4.
     let store = FaultyStore::new(Arc::new(MemoryStore::new()));
     let faults = store.faults();
-    let mut client = Client::connect(Arc::new(store), samples()).await;
+    let mut client = StdioClient::connect(Arc::new(store), samples()).await;
     client.introduce("2025-11-25", json!({})).await;
     faults.fail_writes(1, WriteFault::BeforeCommit);
     let params = json!({ "name": "slow", "task": {} });
@@ -243,7 +243,7 @@ async fn an_unavailable_store_is_an_internal_error() {
 #[tokio::test(start_paused = true)]
 async fn notifications_never_get_a_response() {
     // V1-BASE-4, V1-CANC-4, V1-CANC-8.
-    let mut client = Client::new().await;
+    let mut client = StdioClient::new().await;
     client.notify("notifications/unknown", json!({})).await;
     for params in [
         json!({}),
@@ -261,7 +261,7 @@ async fn notifications_never_get_a_response() {
 #[tokio::test(start_paused = true)]
 async fn a_server_sends_nothing_before_initialized() {
     // V1-INIT-7, V1-TLS-1.
-    let mut client = Client::connect(Arc::new(MemoryStore::new()), samples()).await;
+    let mut client = StdioClient::connect(Arc::new(MemoryStore::new()), samples()).await;
     let params = json!({
         "protocolVersion": "2025-11-25", "capabilities": { "elicitation": {} },
         "clientInfo": { "name": "by-hand", "version": "1" },
@@ -301,7 +301,7 @@ async fn input_requests_match_the_declared_capabilities() {
     }
 
     let tools = Tools::new().with(visit.task(TaskSupport::Optional));
-    let mut able = Client::connect(Arc::new(MemoryStore::new()), tools).await;
+    let mut able = StdioClient::connect(Arc::new(MemoryStore::new()), tools).await;
     able.introduce("2025-11-25", json!({ "elicitation": { "url": {} } }))
         .await;
     let params = json!({ "name": "visit", "arguments": { "way": "url" } });

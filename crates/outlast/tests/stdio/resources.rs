@@ -3,7 +3,7 @@
 use outlast::resources::{Contents, Resource, Resources, Template};
 use serde_json::{Value, json};
 
-use crate::harness::Client;
+use crate::harness::StdioClient;
 
 fn resources() -> Resources {
     let notes = Resource::new("notes:today", "Today", || async {
@@ -25,8 +25,8 @@ fn resources() -> Resources {
         }))
 }
 
-async fn meet(resources: &Resources) -> (Client, Value) {
-    let mut client = Client::of(|own| own.resources(resources.clone())).await;
+async fn meet(resources: &Resources) -> (StdioClient, Value) {
+    let mut client = StdioClient::of(|own| own.resources(resources.clone())).await;
     let received = client.introduce("2025-11-25", json!({})).await;
     (client, received["capabilities"].clone())
 }

@@ -7,11 +7,11 @@ use outlast::task::Policy;
 use outlast_testkit::within;
 use serde_json::{Value, json};
 
-use crate::harness::Client;
+use crate::harness::StdioClient;
 use crate::tasks::create;
 
 /// Asserts that no message arrives, and that none so far is a response to `id`.
-async fn unanswered(client: &mut Client, id: i64) {
+async fn unanswered(client: &mut StdioClient, id: i64) {
     client.silence().await;
     while let Some(message) = client.early() {
         assert_ne!(message["id"], id, "{message}");
@@ -19,7 +19,7 @@ async fn unanswered(client: &mut Client, id: i64) {
 }
 
 /// Waits for a number of waiters, without advancing the paused clock.
-async fn until_subscribers(client: &Client, expected: impl Fn(usize) -> bool) {
+async fn until_subscribers(client: &StdioClient, expected: impl Fn(usize) -> bool) {
     within("the expected number of waiters", async {
         while !expected(client.engine.subscribers()) {
             tokio::task::yield_now().await;
@@ -28,14 +28,14 @@ async fn until_subscribers(client: &Client, expected: impl Fn(usize) -> bool) {
     .await;
 }
 
-async fn get(client: &mut Client, task: &str) -> Value {
+async fn get(client: &mut StdioClient, task: &str) -> Value {
     client.call("tasks/get", json!({ "taskId": task })).await
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_plain_call_gets_exactly_one_response() {
     // S2-19.
-    let mut client = Client::new().await;
+    let mut client = StdioClient::new().await;
     for tool in ["slow", "must", "fail"] {
         let id = client.send("tools/call", json!({ "name": tool })).await;
         let response = client.answer_to(id).await;
@@ -50,7 +50,7 @@ async fn a_plain_call_gets_exactly_one_response() {
 #[tokio::test(start_paused = true)]
 async fn a_cancelled_wait_gets_no_response() {
     // S3-7.
-    let mut client = Client::new().await;
+    let mut client = StdioClient::new().await;
     let task = create(&mut client, "slow").await;
     let before = client.engine.subscribers();
     let waiting = client.send("tasks/result", json!({ "taskId": task })).await;
@@ -68,7 +68,7 @@ async fn a_cancelled_wait_gets_no_response() {
 #[tokio::test(start_paused = true)]
 async fn a_failed_task_returns_the_result_of_its_tool_unchanged() {
     // S2-99.
-    let mut client = Client::new().await;
+    let mut client = StdioClient::new().await;
     let plain = client.call("tools/call", json!({ "name": "fail" })).await["result"].clone();
     let text = json!([{ "type": "text", "text": "it broke" }]);
     assert_eq!(
@@ -87,7 +87,7 @@ async fn a_failed_task_returns_the_result_of_its_tool_unchanged() {
 #[tokio::test(start_paused = true)]
 async fn a_cancelled_task_is_retained_until_its_ttl() {
     // S2-52, S2-55.
-    let mut client = Client::new().await;
+    let mut client = StdioClient::new().await;
     let task = create(&mut client, "endless").await;
     let cancelled = client.call("tasks/cancel", json!({ "taskId": task })).await;
     assert_eq!(cancelled["result"]["status"], "cancelled");
@@ -105,7 +105,7 @@ async fn a_cancelled_task_is_retained_until_its_ttl() {
 #[tokio::test(start_paused = true)]
 async fn the_default_ttl_differs_from_the_cap() {
     // S2-57.
-    let mut client = Client::with(
+    let mut client = StdioClient::with(
         Policy::default()
             .with_default_ttl(Duration::from_millis(5_000))
             .with_max_ttl(Duration::from_millis(600_000)),
@@ -123,7 +123,7 @@ async fn the_default_ttl_differs_from_the_cap() {
 #[tokio::test(start_paused = true)]
 async fn cancelling_an_ended_task_names_its_status() {
     // S0-60, V1-CANCEL-1.
-    let mut client = Client::new().await;
+    let mut client = StdioClient::new().await;
     for (tool, status) in [("slow", "completed"), ("fail", "failed")] {
         let task = create(&mut client, tool).await;
         client.call("tasks/result", json!({ "taskId": task })).await;
@@ -136,7 +136,7 @@ async fn cancelling_an_ended_task_names_its_status() {
     assert_eq!(result["error"]["message"], "Task cancelled");
 }
 
-async fn refuses_cancel(client: &mut Client, task: &str, status: &str) {
+async fn refuses_cancel(client: &mut StdioClient, task: &str, status: &str) {
     let rejected = client.call("tasks/cancel", json!({ "taskId": task })).await;
     let message = format!("Cannot cancel task: already in terminal status '{status}'");
     let error = json!({ "code": -32602, "message": message });
@@ -146,7 +146,7 @@ async fn refuses_cancel(client: &mut Client, task: &str, status: &str) {
 #[tokio::test(start_paused = true)]
 async fn the_list_has_full_pages_and_a_last_one() {
     // S2-41, S2-94.
-    let mut client = Client::new().await;
+    let mut client = StdioClient::new().await;
     for _ in 0..120 {
         let task = create(&mut client, "fail").await;
         client.call("tasks/result", json!({ "taskId": task })).await;

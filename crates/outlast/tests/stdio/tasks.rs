@@ -9,11 +9,11 @@ use outlast::task::TtlPolicy;
 use outlast::{TaskSupport, Tool, Tools, text};
 use serde_json::{Value, json};
 
-use crate::harness::Client;
+use crate::harness::StdioClient;
 
 const RELATED: &str = "io.modelcontextprotocol/related-task";
 
-pub(crate) async fn create(client: &mut Client, tool: &str) -> String {
+pub(crate) async fn create(client: &mut StdioClient, tool: &str) -> String {
     let params =
         json!({ "name": tool, "task": { "ttl": 60_000 }, "_meta": { "progressToken": 7 } });
     let response = client.call("tools/call", params).await;
@@ -25,14 +25,14 @@ pub(crate) async fn create(client: &mut Client, tool: &str) -> String {
     task["taskId"].as_str().unwrap().to_owned()
 }
 
-async fn status(client: &mut Client, id: &str) -> String {
+async fn status(client: &mut StdioClient, id: &str) -> String {
     let task = client.call("tasks/get", json!({ "taskId": id })).await["result"].clone();
     task["status"].as_str().unwrap().to_owned()
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_task_completes_and_its_result_names_it() {
-    let mut client = Client::new().await;
+    let mut client = StdioClient::new().await;
     let id = create(&mut client, "slow").await;
     assert_eq!(status(&mut client, &id).await, "working");
     let response = client.call("tasks/result", json!({ "taskId": id })).await;
@@ -50,7 +50,7 @@ async fn a_task_completes_and_its_result_names_it() {
 
 #[tokio::test(start_paused = true)]
 async fn every_transition_sends_a_notification() {
-    let mut client = Client::new().await;
+    let mut client = StdioClient::new().await;
     let id = create(&mut client, "slow").await;
     let first = client.next_message("notifications/tasks/status").await;
     assert_eq!(
@@ -70,7 +70,7 @@ async fn every_transition_sends_a_notification() {
 
 #[tokio::test(start_paused = true)]
 async fn progress_of_a_task_keeps_the_token_of_its_request() {
-    let mut client = Client::new().await;
+    let mut client = StdioClient::new().await;
     let id = create(&mut client, "steps").await;
     let mut last = 0.0;
     for _ in 0..2 {
@@ -90,7 +90,7 @@ async fn progress_of_a_task_keeps_the_token_of_its_request() {
 #[tokio::test(start_paused = true)]
 async fn a_tool_error_fails_the_task_with_its_result() {
     // V1-LIFE-5, V1-RES-5, V1-ERR-9, S2-99.
-    let mut client = Client::new().await;
+    let mut client = StdioClient::new().await;
     let id = create(&mut client, "fail").await;
     let response = client.call("tasks/result", json!({ "taskId": id })).await;
     assert_eq!(response["result"]["isError"], true);
@@ -103,7 +103,7 @@ async fn a_tool_error_fails_the_task_with_its_result() {
 
 #[tokio::test(start_paused = true)]
 async fn a_cancelled_task_cannot_be_cancelled_again() {
-    let mut client = Client::new().await;
+    let mut client = StdioClient::new().await;
     let id = create(&mut client, "endless").await;
     let waiting = client.send("tasks/result", json!({ "taskId": id })).await;
     let cancelled = client.call("tasks/cancel", json!({ "taskId": id })).await;
@@ -124,7 +124,7 @@ async fn a_cancelled_task_cannot_be_cancelled_again() {
 #[tokio::test(start_paused = true)]
 async fn a_cancelled_request_does_not_cancel_its_task() {
     // V1-CANCEL-10, V1-CANCEL-11.
-    let mut client = Client::new().await;
+    let mut client = StdioClient::new().await;
     let creating = client
         .send("tools/call", json!({ "name": "slow", "task": {} }))
         .await;
@@ -149,7 +149,7 @@ async fn a_cancelled_request_does_not_cancel_its_task() {
 #[tokio::test(start_paused = true)]
 async fn a_blocked_result_blocks_nothing_else() {
     // V1-STDIO-5, V1-PING-1, V1-RES-11.
-    let mut client = Client::new().await;
+    let mut client = StdioClient::new().await;
     let id = create(&mut client, "slow").await;
     let waits = [
         client.send("tasks/result", json!({ "taskId": id })).await,
@@ -168,7 +168,7 @@ async fn a_blocked_result_blocks_nothing_else() {
 #[tokio::test(start_paused = true)]
 async fn the_list_pages_through_all_tasks_newest_first() {
     // V1-LIST-1 to V1-LIST-4, S2-94.
-    let mut client = Client::new().await;
+    let mut client = StdioClient::new().await;
     let mut made = Vec::new();
     for _ in 0..120 {
         let id = create(&mut client, "fail").await;
@@ -200,7 +200,7 @@ async fn the_list_pages_through_all_tasks_newest_first() {
 #[tokio::test(start_paused = true)]
 async fn an_expired_task_is_not_found_and_waits_end() {
     // A1-23, V1-RES-12, S2-55, S2-82: the strict policy of the seeds.
-    let mut client = Client::with(Policy::default().with_ttl_policy(TtlPolicy::Strict)).await;
+    let mut client = StdioClient::with(Policy::default().with_ttl_policy(TtlPolicy::Strict)).await;
     let response = client
         .call(
             "tools/call",
@@ -218,7 +218,7 @@ async fn an_expired_task_is_not_found_and_waits_end() {
 
 #[tokio::test(start_paused = true)]
 async fn a_running_task_gets_a_longer_ttl_by_default() {
-    let mut client = Client::new().await;
+    let mut client = StdioClient::new().await;
     let params = json!({ "name": "endless", "task": { "ttl": 500 } });
     let response = client.call("tools/call", params).await;
     let id = response["result"]["task"]["taskId"].clone();
@@ -230,7 +230,7 @@ async fn a_running_task_gets_a_longer_ttl_by_default() {
 
 #[tokio::test(start_paused = true)]
 async fn the_reported_poll_interval_grows_with_age() {
-    let mut client = Client::new().await;
+    let mut client = StdioClient::new().await;
     let params = json!({ "name": "endless", "task": {} });
     let response = client.call("tools/call", params).await;
     let task = &response["result"]["task"];
@@ -250,7 +250,7 @@ async fn the_reported_poll_interval_grows_with_age() {
 
 #[tokio::test(start_paused = true)]
 async fn the_poll_interval_is_limited_by_the_ttl() {
-    let mut client = Client::new().await;
+    let mut client = StdioClient::new().await;
     for (ttl, interval) in [(2_000, 500), (4_000, 1_000), (60_000, 1_000)] {
         let params = json!({ "name": "endless", "task": { "ttl": ttl } });
         let answer = client.call("tools/call", params).await;
@@ -272,7 +272,7 @@ async fn the_last_progress_of_a_tool_arrives_before_its_end() {
             Ok(text("done"))
         });
         let tools = Tools::new().with(burst.task(TaskSupport::Optional));
-        let mut client = Client::connect(Arc::new(MemoryStore::new()), tools).await;
+        let mut client = StdioClient::connect(Arc::new(MemoryStore::new()), tools).await;
         client.introduce("2025-11-25", json!({})).await;
         let mut params = json!({ "name": "burst", "_meta": { "progressToken": 7 } });
         if task {
@@ -294,7 +294,7 @@ async fn the_last_progress_of_a_tool_arrives_before_its_end() {
 #[tokio::test(start_paused = true)]
 async fn a_create_result_has_the_immediate_response() {
     // V1-CREATE-11.
-    let mut client = Client::new().await;
+    let mut client = StdioClient::new().await;
     let response = client
         .call("tools/call", json!({ "name": "must", "task": {} }))
         .await;
@@ -307,7 +307,7 @@ async fn a_create_result_has_the_immediate_response() {
 #[tokio::test(start_paused = true)]
 async fn a_related_task_on_a_task_method_is_ignored() {
     // V1-META-3, V1-META-5, A1-29; the TypeScript client repeats `task` here.
-    let mut client = Client::new().await;
+    let mut client = StdioClient::new().await;
     let id = create(&mut client, "slow").await;
     let params =
         json!({ "taskId": id, "task": { "ttl": 5 }, "_meta": { RELATED: { "taskId": "other" } } });

@@ -9,7 +9,7 @@ use outlast::{TaskSupport, Tool, Tools, text};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::harness::Client;
+use crate::harness::StdioClient;
 use crate::tasks::create;
 
 #[derive(Deserialize, JsonSchema)]
@@ -27,7 +27,7 @@ enum Class {
     Second,
 }
 
-async fn client() -> Client {
+async fn client() -> StdioClient {
     let book = Tool::new("book", "asks for a booking", |_, cx| async move {
         Ok(text(match cx.elicit::<Booking>("Book it?").await? {
             Elicited::Accepted(Booking { name, seats, class }) => {
@@ -48,7 +48,7 @@ async fn client() -> Client {
     });
     let tools = [book, write].map(|tool| tool.task(TaskSupport::Optional));
     let tools = tools.into_iter().fold(Tools::new(), Tools::with);
-    let mut client = Client::connect(Arc::new(MemoryStore::new()), tools).await;
+    let mut client = StdioClient::connect(Arc::new(MemoryStore::new()), tools).await;
     let can = json!({ "elicitation": {}, "sampling": {} });
     client.introduce("2025-11-25", can).await;
     client

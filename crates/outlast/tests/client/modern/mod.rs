@@ -13,7 +13,7 @@ mod tasks;
 use outlast::client::{Client, ClientOptions, Era};
 use serde_json::{Value, json};
 
-use crate::harness::{Server, target};
+use crate::harness::{TestServer, target};
 
 /// The `_meta` keys of every request.
 pub(crate) const VERSION: &str = "io.modelcontextprotocol/protocolVersion";
@@ -23,7 +23,7 @@ pub(crate) const SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
 pub(crate) const EXTENSION: &str = "io.modelcontextprotocol/tasks";
 
 /// A client connected to a modern server with tasks.
-pub(crate) async fn connected(options: ClientOptions) -> (Client, Server) {
+pub(crate) async fn connected(options: ClientOptions) -> (Client, TestServer) {
     connected_with(options, capabilities()).await
 }
 
@@ -31,7 +31,7 @@ pub(crate) async fn connected(options: ClientOptions) -> (Client, Server) {
 pub(crate) async fn connected_with(
     options: ClientOptions,
     capabilities: Value,
-) -> (Client, Server) {
+) -> (Client, TestServer) {
     let (target, mut servers) = target();
     let options = options.with_era(Era::Auto);
     let connecting = tokio::spawn(Client::connect(target, options));
@@ -101,7 +101,7 @@ pub(crate) fn filled_in(x: &str) -> Value {
 }
 
 /// Rejects `subscriptions/listen`, as a server without it does.
-pub(crate) async fn rejects_subscriptions(server: &mut Server) {
+pub(crate) async fn rejects_subscriptions(server: &mut TestServer) {
     let listen = server.expect_request("subscriptions/listen").await;
     server.refuse(&listen, -32601, "no such method").await;
 }

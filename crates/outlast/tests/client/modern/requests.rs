@@ -297,7 +297,7 @@ async fn the_tool_list_is_cached_while_the_server_allows() {
     let options = ClientOptions::default()
         .with_on_notification(std::sync::Arc::new(move |method, _| collect(method)));
     let (client, mut server) = connected_with(options, declared).await;
-    let listed = async |server: &mut crate::harness::Server, ttl: Value| {
+    let listed = async |server: &mut crate::harness::TestServer, ttl: Value| {
         let listing = tokio::spawn({
             let client = client.clone();
             async move { client.tools().await.unwrap().len() }

@@ -17,9 +17,9 @@ use super::{filled_in, form};
 use crate::harness::{raw, said, with_inbox};
 
 #[derive(Clone, Default)]
-struct Peer(TaskManager);
+struct RmcpServer(TaskManager);
 
-impl rmcp::ServerHandler for Peer {
+impl rmcp::ServerHandler for RmcpServer {
     fn get_info(&self) -> ServerConfig {
         let can = ServerCapabilities::builder().enable_tools().enable_tasks();
         ServerConfig::new(can.build())
@@ -90,7 +90,7 @@ impl rmcp::ServerHandler for Peer {
 }
 
 fn target() -> Target {
-    let peer = Peer::default();
+    let peer = RmcpServer::default();
     Target::other("rmcp", move || {
         let (ours, theirs) = tokio::io::duplex(1 << 16);
         let peer = peer.clone();

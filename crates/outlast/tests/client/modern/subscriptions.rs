@@ -11,16 +11,16 @@ use super::{
     CAPABILITIES, EXTENSION, SUBSCRIPTION, capabilities, connected, connected_with, created,
     discovered, shown, task,
 };
-use crate::harness::{Server, collector, said, target, text};
+use crate::harness::{TestServer, collector, said, target, text};
 
 /// Receives and acknowledges the next `subscriptions/listen`.
-async fn listens(server: &mut Server) -> Value {
+async fn listens(server: &mut TestServer) -> Value {
     let listen = server.expect_request("subscriptions/listen").await;
     acknowledge(server, &listen).await;
     listen
 }
 
-async fn acknowledge(server: &mut Server, listen: &Value) {
+async fn acknowledge(server: &mut TestServer, listen: &Value) {
     let params = json!({
         "_meta": { SUBSCRIPTION: listen["id"] },
         "notifications": listen["params"]["notifications"],
@@ -30,12 +30,12 @@ async fn acknowledge(server: &mut Server, listen: &Value) {
 }
 
 /// Sends the status of a task.
-async fn notify(server: &mut Server, listen: &Value, mut task: Value) {
+async fn notify(server: &mut TestServer, listen: &Value, mut task: Value) {
     task["_meta"] = json!({ SUBSCRIPTION: listen["id"] });
     server.notify("notifications/tasks", task).await;
 }
 
-async fn begun(client: &Client, server: &mut Server, id: &str) -> outlast::client::Execution {
+async fn begun(client: &Client, server: &mut TestServer, id: &str) -> outlast::client::Execution {
     let call = client.call_tool("slow", ()).await.unwrap();
     let request = server.expect_request("tools/call").await;
     let mut seed = created("working", 60_000);

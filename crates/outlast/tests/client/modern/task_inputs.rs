@@ -10,9 +10,9 @@ use outlast::wire::codes;
 use serde_json::{Value, json};
 
 use super::{connected, created, filled_in, form, rejects_subscriptions, shown};
-use crate::harness::{Server, raw, said, text, with_inbox};
+use crate::harness::{TestServer, raw, said, text, with_inbox};
 
-async fn begun(client: &Client, server: &mut Server) -> Execution {
+async fn begun(client: &Client, server: &mut TestServer) -> Execution {
     let call = client.call_tool("slow", ()).await.unwrap();
     let request = server.expect_request("tools/call").await;
     server.reply(&request, created("working", 100)).await;
@@ -21,7 +21,7 @@ async fn begun(client: &Client, server: &mut Server) -> Execution {
 }
 
 /// Responds to the next poll with these input requests.
-async fn asks(server: &mut Server, input_requests: Value) {
+async fn asks(server: &mut TestServer, input_requests: Value) {
     let look = server.expect_request("tasks/get").await;
     let brings = json!({ "inputRequests": input_requests });
     server
@@ -30,7 +30,7 @@ async fn asks(server: &mut Server, input_requests: Value) {
 }
 
 /// Receives and acknowledges the next input responses.
-async fn answers(server: &mut Server) -> Value {
+async fn answers(server: &mut TestServer) -> Value {
     let update = server.expect_request("tasks/update").await;
     assert_eq!(update["params"]["taskId"], "t1");
     server
@@ -39,7 +39,7 @@ async fn answers(server: &mut Server) -> Value {
     update["params"]["inputResponses"].clone()
 }
 
-async fn ends(server: &mut Server, call: &Execution) {
+async fn ends(server: &mut TestServer, call: &Execution) {
     let look = server.expect_request("tasks/get").await;
     let ended = shown("completed", 100, json!({ "result": text("done") }));
     server.reply(&look, ended).await;

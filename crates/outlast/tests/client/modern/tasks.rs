@@ -13,10 +13,10 @@ use outlast::wire::Status;
 use serde_json::{Value, json};
 
 use super::{connected, connected_with, created, rejects_subscriptions, shown};
-use crate::harness::{Server, raw, said, text};
+use crate::harness::{TestServer, raw, said, text};
 
 /// A call that has become a task.
-async fn begun(client: &Client, server: &mut Server, seed: Value) -> Execution {
+async fn begun(client: &Client, server: &mut TestServer, seed: Value) -> Execution {
     let call = client.call_tool("slow", ()).await.unwrap();
     let request = server.expect_request("tools/call").await;
     server.reply(&request, seed).await;

@@ -24,7 +24,7 @@ use tokio::net::TcpStream;
 use tokio::task::JoinHandle;
 
 use crate::caller::pipe;
-use crate::cell::{Cell, Server};
+use crate::cell::{Cell, ServerKind};
 use crate::events::without_notifications;
 use crate::gate::Gate;
 use crate::harness::{quick, served, started, tools, until_attached};
@@ -151,7 +151,7 @@ impl Deployment {
 
 /// The server and its transport.
 struct ServerSide {
-    server: Server,
+    server: ServerKind,
     policy: Policy,
     gate: Arc<Gate>,
     engine: Engine,

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use outlast::task::Policy;
 use outlast::task::TtlPolicy;
-use outlast_testkit::mcp::caller::{Caller, Ending, Kind, Responder, accepting, declining};
+use outlast_testkit::mcp::caller::{CallEnd, Caller, ClientKind, Responder, accepting, declining};
 use outlast_testkit::mcp::endpoint::Transport;
 use outlast_testkit::within;
 use serde_json::{Value, json};
@@ -20,7 +20,7 @@ use crate::scenario::Scenario;
 /// The result is the same as without the gateway.
 pub(super) async fn outcome(cell: Cell, tool: &str, answers: Responder) {
     let deployment = Deployment::new(cell).await;
-    let mut direct = connect(Kind::PlainLegacy, &deployment.direct()).await;
+    let mut direct = connect(ClientKind::PlainLegacy, &deployment.direct()).await;
     direct.responder = answers;
     let expected = direct.call(tool, json!({ "say": "x" })).await;
     let mut caller = deployment.caller().await;
@@ -72,7 +72,7 @@ pub(super) async fn cancelled_at_once(cell: Cell) {
     let deployment = Deployment::new(cell).await;
     let mut caller = deployment.caller().await;
     let id = caller.send("tools/call", called(cell, "gated")).await;
-    if (cell.client, cell.client_transport) == (Kind::PlainLegacy, Transport::Http) {
+    if (cell.client, cell.client_transport) == (ClientKind::PlainLegacy, Transport::Http) {
         // Two requests on two connections are not ordered.
         tokio::time::sleep(Duration::from_millis(200)).await;
     }
@@ -100,7 +100,7 @@ pub(super) async fn cancelled_too_late(cell: Cell) {
     if !cell.client.has_tasks() {
         deployment.gate.open();
         let answer = caller.answer_to(id).await;
-        if (cell.client, cell.client_transport) != (Kind::PlainModern, Transport::Http) {
+        if (cell.client, cell.client_transport) != (ClientKind::PlainModern, Transport::Http) {
             let cancelled = json!({ "requestId": id, "reason": "too late" });
             caller.notify("notifications/cancelled", cancelled).await;
         }
@@ -112,7 +112,7 @@ pub(super) async fn cancelled_too_late(cell: Cell) {
     assert_says(caller.finish(json!({}), begun).await, "through");
     let late = caller.request("tasks/cancel", task.clone()).await;
     match cell.client {
-        Kind::V1 => assert_eq!(late["error"]["code"], -32602, "{late}"),
+        ClientKind::V1 => assert_eq!(late["error"]["code"], -32602, "{late}"),
         _ => assert!(late.get("error").is_none(), "{late}"),
     }
     let got = caller.request("tasks/get", task).await;
@@ -157,7 +157,7 @@ pub(super) async fn server_dies(cell: Cell) {
     deployment.crash_server().await;
     deployment.gate.open();
     let ended = calling.await.unwrap();
-    let Ending::Error(-32603, why) = &ended else {
+    let CallEnd::Error(-32603, why) = &ended else {
         panic!("{ended:?}");
     };
     let honest = why.contains("unknown") || why.contains("lost upstream");
@@ -192,11 +192,11 @@ pub(super) async fn client_leaves(cell: Cell) {
     if cell.is_task_of_the_server() {
         deployment.gate.until_polled(1).await;
     }
-    if cell.client != Kind::PlainModern {
+    if cell.client != ClientKind::PlainModern {
         deployment.until_stored().await;
     }
     caller.disconnect();
-    if cell.client == Kind::PlainModern {
+    if cell.client == ClientKind::PlainModern {
         // BR-CAN-7: closing its stream cancels the call.
         return deployment.gate.until_waiting(0).await;
     }
@@ -206,7 +206,7 @@ pub(super) async fn client_leaves(cell: Cell) {
     deployment.gate.add_permits(1);
     caller.reconnect(&deployment.endpoint).await;
     let ended = match cell.client {
-        Kind::PlainLegacy => {
+        ClientKind::PlainLegacy => {
             let task = found(&mut caller).await;
             caller.wait(&task).await
         }
@@ -281,14 +281,14 @@ impl Deployment {
 /// The params with which a client of that kind calls a tool.
 fn called(cell: Cell, tool: &str) -> Value {
     let mut params = json!({ "name": tool });
-    if cell.client == Kind::V1 {
+    if cell.client == ClientKind::V1 {
         params["task"] = json!({});
     }
     params
 }
 
 /// Drives a call to its end from its first response, which is a task or a ticket.
-async fn ending_of(caller: &mut Caller, begun: Value) -> Ending {
+async fn ending_of(caller: &mut Caller, begun: Value) -> CallEnd {
     if caller.kind.has_tasks() {
         caller.finish(json!({}), begun).await
     } else {
@@ -327,23 +327,23 @@ async fn has_ended(caller: &mut Caller, task: &Value) {
     within("the end of a task", ended).await;
 }
 
-fn assert_says(ended: Ending, expected: &str) {
-    let Ending::Result(result) = &ended else {
+fn assert_says(ended: CallEnd, expected: &str) {
+    let CallEnd::Result(result) = &ended else {
         panic!("{ended:?}");
     };
     let said = result["content"][0]["text"].as_str().unwrap();
     assert!(said.contains(expected), "{said}");
 }
 
-fn assert_fails(ended: Ending, expected: &str) {
-    let Ending::Error(-32603, why) = &ended else {
+fn assert_fails(ended: CallEnd, expected: &str) {
+    let CallEnd::Error(-32603, why) = &ended else {
         panic!("{ended:?}");
     };
     assert!(why.contains(expected), "{why}");
 }
 
 /// An event, the cells in which it is possible, and its scenario.
-pub(super) struct Event {
+pub(super) struct ScenarioEvent {
     pub(super) name: &'static str,
     pub(super) is_possible: fn(Cell) -> bool,
     pub(super) scenario: ScenarioFn,
@@ -352,8 +352,8 @@ pub(super) struct Event {
 /// A scenario in a cell.
 type ScenarioFn = fn(Cell) -> Scenario;
 
-const fn event(name: &'static str, scenario: ScenarioFn) -> Event {
-    Event {
+const fn event(name: &'static str, scenario: ScenarioFn) -> ScenarioEvent {
+    ScenarioEvent {
         name,
         is_possible: |_| true,
         scenario,
@@ -361,14 +361,14 @@ const fn event(name: &'static str, scenario: ScenarioFn) -> Event {
 }
 
 /// An event for servers with tasks.
-const fn event_of_tasks(name: &'static str, scenario: ScenarioFn) -> Event {
-    Event {
+const fn event_of_tasks(name: &'static str, scenario: ScenarioFn) -> ScenarioEvent {
+    ScenarioEvent {
         is_possible: |cell| cell.server.has_tasks(),
         ..event(name, scenario)
     }
 }
 
-pub(super) const EVENTS: [Event; 26] = [
+pub(super) const EVENTS: [ScenarioEvent; 26] = [
     event("completed", |cell| {
         Box::pin(outcome(cell, "echo", accepting))
     }),
