@@ -121,14 +121,14 @@ pub async fn record_expires_exactly(store: &Arc<dyn Store>) {
         ..record("session", "s")
     };
     write(store, [put(&record)]).await;
-    for (after, lives) in [(0, true), (9, true), (10, false), (11, false)] {
+    for (after, exists) in [(0, true), (9, true), (10, false), (11, false)] {
         let now = CREATED.plus(after);
         let found = store.record(&record.key, now).await;
         let found = found.expect("the store is open");
-        assert_eq!(found, lives.then(|| record.clone()), "after {after} ms");
+        assert_eq!(found, exists.then(|| record.clone()), "after {after} ms");
         let listed = store.records("session", None, now).await;
         let listed = listed.expect("the store is open");
-        assert_eq!(listed.len(), usize::from(lives), "after {after} ms");
+        assert_eq!(listed.len(), usize::from(exists), "after {after} ms");
     }
 }
 

@@ -4,7 +4,7 @@ use outlast_engine::engine::EngineError;
 use outlast_engine::store::Usage;
 use outlast_engine::{Ending, ErrorCode, Owner, Policy, Scope, TaskId};
 
-use crate::harness::{Harness, accept, ada, call, open_keys, owner, pass, raw};
+use crate::harness::{Harness, accept, ada, advance_clock, call, open_keys, owner, raw};
 
 #[tokio::test(start_paused = true)]
 async fn an_unknown_id_is_not_found() {
@@ -44,7 +44,7 @@ async fn an_unknown_id_is_not_found() {
 async fn foreign_and_unknown_tasks_get_the_same_error() {
     let harness = Harness::new().await;
     let id = harness.create("ask").await.id;
-    pass(10).await;
+    advance_clock(10).await;
     let keys = open_keys(&harness.engine.load(&ada(), id).await.unwrap());
     let eve = Scope::OwnedBy(Owner::principal("eve"));
     // V1-SEC-2.
@@ -103,7 +103,7 @@ async fn bad_cursors_are_refused() {
 
 #[tokio::test(start_paused = true)]
 async fn oversize_requests_are_refused_and_not_stored() {
-    let harness = Harness::with(small()).await;
+    let harness = Harness::with(small_limits()).await;
     let mut large = call("echo");
     large.origin.params = Some(raw(&format!("\"{}\"", "x".repeat(2_000))));
     let refused = harness.engine.create(large).await.map(drop);
@@ -128,9 +128,9 @@ async fn oversize_requests_are_refused_and_not_stored() {
 
 #[tokio::test(start_paused = true)]
 async fn an_oversize_input_response_leaves_its_request_open() {
-    let harness = Harness::with(small()).await;
+    let harness = Harness::with(small_limits()).await;
     let id = harness.create("ask").await.id;
-    pass(10).await;
+    advance_clock(10).await;
     let key = open_keys(&harness.engine.load(&ada(), id).await.unwrap()).remove(0);
     let large = outlast_engine::InputResponse::Result(raw(&format!("\"{}\"", "x".repeat(2_000))));
     let refused = harness
@@ -169,10 +169,10 @@ async fn a_call_without_a_runner_is_refused() {
 #[tokio::test(start_paused = true)]
 async fn a_clock_that_goes_back_removes_no_task() {
     let harness = Harness::new().await;
-    pass(100_000).await;
+    advance_clock(100_000).await;
     let task = harness.create("ask").await;
     harness.clock.set_back(std::time::Duration::from_secs(50));
-    pass(10).await;
+    advance_clock(10).await;
     let waiting = harness.engine.load(&ada(), task.id).await.unwrap();
     assert!(waiting.updated >= task.updated);
     let keys = open_keys(&waiting);
@@ -185,7 +185,7 @@ async fn a_clock_that_goes_back_removes_no_task() {
     assert!(settled.summary.updated >= waiting.updated);
 }
 
-fn small() -> Policy {
+fn small_limits() -> Policy {
     let sizes = Policy::default().sizes.with_payload_bytes(1_000);
     Policy::default().with_sizes(sizes)
 }

@@ -6,17 +6,17 @@ use outlast_engine::engine::EngineError;
 use outlast_engine::transition::Refused;
 use outlast_engine::{Clock, Ending};
 
-use crate::harness::{Harness, ada, pass};
+use crate::harness::{Harness, ada, advance_clock};
 
 #[tokio::test(start_paused = true)]
 async fn cancelling_now_ends_the_task_and_stops_the_work() {
     let harness = Harness::new().await;
     let id = harness.create("ignores_cancel").await.id;
-    pass(10).await;
+    advance_clock(10).await;
     let task = harness.engine.cancel_now(&ada(), id).await.unwrap();
     // V1-CANCEL-3: cancelled before the response.
     assert_eq!(task.state.ending(), Some(Ending::Cancelled));
-    pass(7_200_000).await;
+    advance_clock(7_200_000).await;
     assert_eq!(harness.tools.finished.load(Ordering::SeqCst), 0);
     assert_eq!(harness.engine.running(), 0);
 }
@@ -38,7 +38,7 @@ async fn waiters_are_answered_when_the_task_is_cancelled() {
     let id = harness.create("ask").await.id;
     let engine = harness.engine.clone();
     let waiter = tokio::spawn(async move { engine.wait(&ada(), id).await });
-    pass(10).await;
+    advance_clock(10).await;
     let _ = harness.engine.cancel_now(&ada(), id).await.unwrap();
     let settled = waiter.await.unwrap().unwrap();
     assert_eq!(
@@ -51,7 +51,7 @@ async fn waiters_are_answered_when_the_task_is_cancelled() {
 async fn a_cooperative_runner_stops_when_cancelled() {
     let harness = Harness::new().await;
     let id = harness.create("obedient").await.id;
-    pass(10).await;
+    advance_clock(10).await;
     harness.engine.request_cancel(&ada(), id).await.unwrap();
     let before = harness.clock.now();
     assert_eq!(harness.wait(id).await.summary.ending, Ending::Cancelled);
@@ -64,7 +64,7 @@ async fn a_cooperative_runner_stops_when_cancelled() {
 async fn an_uncooperative_runner_is_aborted_at_the_deadline() {
     let harness = Harness::new().await;
     let id = harness.create("ignores_cancel").await.id;
-    pass(10).await;
+    advance_clock(10).await;
     harness.engine.request_cancel(&ada(), id).await.unwrap();
     let before = harness.clock.now();
     assert_eq!(harness.wait(id).await.summary.ending, Ending::Cancelled);

@@ -6,7 +6,7 @@ use std::time::Duration;
 use outlast_engine::engine::{EngineError, Work};
 use outlast_engine::{Attempt, Ending, InputKey, NodeId, Outcome};
 
-use crate::harness::{Harness, accept, ada, call, form, open_keys, pass, raw};
+use crate::harness::{Harness, accept, ada, advance_clock, call, form, open_keys, raw};
 
 async fn detached(harness: &Harness) -> outlast_engine::TaskId {
     let mut call = call("instant");
@@ -66,12 +66,12 @@ async fn missing_heartbeats_end_a_detached_task() {
     let id = detached(&harness).await;
     let task = harness.engine.detached(id, Attempt(1));
     task.heartbeat(Duration::from_secs(1)).await.unwrap();
-    pass(900).await;
+    advance_clock(900).await;
     task.heartbeat(Duration::from_secs(1)).await.unwrap();
-    pass(900).await;
+    advance_clock(900).await;
     let stored = harness.engine.load(&ada(), id).await.unwrap();
     assert!(stored.state.ending().is_none());
-    pass(400).await;
+    advance_clock(400).await;
     let ended = harness.wait(id).await;
     assert!(matches!(ended.summary.ending, Ending::Error(_)));
 }
@@ -80,7 +80,7 @@ async fn missing_heartbeats_end_a_detached_task() {
 async fn the_outcome_of_the_former_runner_is_dropped() {
     let harness = Harness::new().await;
     let id = harness.create("detach").await.id;
-    pass(10).await;
+    advance_clock(10).await;
     assert_eq!(harness.tools.finished.load(Ordering::SeqCst), 1);
     let task = harness.engine.load(&ada(), id).await.unwrap();
     assert_eq!(task.executor, NodeId::DETACHED);

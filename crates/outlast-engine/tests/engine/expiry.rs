@@ -7,7 +7,7 @@ use outlast_engine::engine::EngineError;
 use outlast_engine::task::TtlPolicy;
 use outlast_engine::{Ending, Policy};
 
-use crate::harness::{Harness, ada, call, owner, pass};
+use crate::harness::{Harness, ada, advance_clock, call, owner};
 
 #[tokio::test(start_paused = true)]
 async fn a_task_is_stored_exactly_until_it_expires() {
@@ -16,14 +16,14 @@ async fn a_task_is_stored_exactly_until_it_expires() {
     short.ttl = Some(Duration::from_millis(1_000));
     let id = harness.engine.create(short).await.unwrap().task().id;
     harness.wait(id).await;
-    pass(990).await;
+    advance_clock(990).await;
     assert!(harness.engine.get(&ada(), id).await.is_ok());
-    pass(10).await;
+    advance_clock(10).await;
     assert!(matches!(
         harness.engine.get(&ada(), id).await,
         Err(EngineError::Expired | EngineError::NotFound)
     ));
-    pass(10).await;
+    advance_clock(10).await;
     assert_eq!(harness.engine.usage(&owner()).await.unwrap().retained, 0);
 }
 
@@ -39,7 +39,7 @@ async fn expiry_answers_waiters_and_stops_the_work() {
         matches!(waited, Err(EngineError::Expired | EngineError::NotFound)),
         "{waited:?}"
     );
-    pass(7_200_000).await;
+    advance_clock(7_200_000).await;
     assert_eq!(harness.tools.finished.load(Ordering::SeqCst), 0);
     assert_eq!(harness.engine.running(), 0);
 }
@@ -63,7 +63,7 @@ async fn kept_work_outlasts_its_ttl() {
     let mut short = call("second");
     short.ttl = Some(Duration::from_millis(100));
     let id = harness.engine.create(short).await.unwrap().task().id;
-    pass(550).await;
+    advance_clock(550).await;
     assert!(
         harness
             .engine
@@ -75,9 +75,9 @@ async fn kept_work_outlasts_its_ttl() {
             > 500
     );
     assert_eq!(harness.wait(id).await.summary.ending, Ending::Result);
-    pass(90).await;
+    advance_clock(90).await;
     assert!(harness.engine.get(&ada(), id).await.is_ok());
-    pass(20).await;
+    advance_clock(20).await;
     assert!(harness.engine.get(&ada(), id).await.is_err());
 }
 
@@ -109,10 +109,10 @@ async fn an_extended_task_expires_later() {
     let open = harness.engine.create(slow).await.unwrap().task().id;
     harness.wait(id).await;
     let _ = harness.engine.extend(&ada(), open, 3_000).await.unwrap();
-    pass(2_000).await;
+    advance_clock(2_000).await;
     assert!(harness.engine.get(&ada(), id).await.is_err());
     assert!(harness.engine.get(&ada(), open).await.is_ok());
-    pass(1_100).await;
+    advance_clock(1_100).await;
     assert!(harness.engine.get(&ada(), open).await.is_err());
 }
 
@@ -133,10 +133,10 @@ async fn a_thousand_deadlines_are_handled() {
         short.ttl = Some(Duration::from_millis(1_000 + n));
         let _ = harness.engine.create(short).await.unwrap();
     }
-    pass(1_500).await;
+    advance_clock(1_500).await;
     let left = harness.engine.usage(&owner()).await.unwrap().retained;
     assert!((490..=510).contains(&left), "{left}");
-    pass(600).await;
+    advance_clock(600).await;
     assert_eq!(
         harness.engine.usage(&owner()).await.unwrap(),
         outlast_engine::store::Usage::default()

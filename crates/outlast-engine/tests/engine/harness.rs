@@ -52,7 +52,7 @@ impl Harness {
     }
 
     /// A second engine on the same store.
-    pub(crate) async fn another(&self) -> Self {
+    pub(crate) async fn second_engine(&self) -> Self {
         let (clock, tools, store) = (self.clock.clone(), Arc::default(), self.store.clone());
         let engine = open(&store, self.engine.policy().clone(), &clock, &tools).await;
         Self {
@@ -143,7 +143,7 @@ pub(crate) fn open_keys(task: &Task) -> Vec<InputKey> {
 }
 
 /// Advances the paused clock by `millis` milliseconds and runs everything that becomes ready.
-pub(crate) async fn pass(millis: u64) {
+pub(crate) async fn advance_clock(millis: u64) {
     tokio::time::sleep(Duration::from_millis(millis)).await;
 }
 
@@ -158,13 +158,13 @@ impl Runner for CountingTools {
             "panic" => panic!("on purpose"),
             "large" => Outcome::Result(raw(&format!("\"{}\"", "x".repeat(20 << 20)))),
             "second" => {
-                pass(1_000).await;
+                advance_clock(1_000).await;
                 Outcome::Result(raw("1"))
             }
             "talk" => {
                 for step in 1..=3 {
                     cx.status(&format!("step {step}"));
-                    pass(100).await;
+                    advance_clock(100).await;
                 }
                 Outcome::Result(raw("2"))
             }
@@ -179,7 +179,7 @@ impl Runner for CountingTools {
                     logger: None,
                     data: raw(&format!("\"{}\"", "x".repeat(1 << 20))),
                 });
-                pass(100).await;
+                advance_clock(100).await;
                 Outcome::Result(raw("2"))
             }
             "chatter" => {
@@ -203,7 +203,7 @@ impl Runner for CountingTools {
                 let response =
                     tokio::time::timeout(Duration::from_millis(500), cx.request_input(form()))
                         .await;
-                pass(500).await;
+                advance_clock(500).await;
                 Outcome::Result(raw(if response.is_ok() { "true" } else { "false" }))
             }
             "obedient" => {
@@ -211,7 +211,7 @@ impl Runner for CountingTools {
                 Outcome::Cancelled
             }
             "ignores_cancel" => {
-                pass(3_600_000).await;
+                advance_clock(3_600_000).await;
                 Outcome::Result(raw("4"))
             }
             "detach" => {
@@ -223,7 +223,7 @@ impl Runner for CountingTools {
                 cx.save_resume_state(ResumeState(b"upstream-7".as_slice().into()))
                     .await
                     .unwrap();
-                pass(10_000).await;
+                advance_clock(10_000).await;
                 Outcome::Result(raw("5"))
             }
             "attach-and-ask" => {

@@ -3,13 +3,13 @@
 use outlast_engine::task::State;
 use outlast_engine::{Ending, InputKey, InputKinds};
 
-use crate::harness::{Harness, accept, ada, call, open_keys, pass, raw};
+use crate::harness::{Harness, accept, ada, advance_clock, call, open_keys, raw};
 
 #[tokio::test(start_paused = true)]
 async fn an_input_response_continues_the_work() {
     let harness = Harness::new().await;
     let task = harness.create("ask").await;
-    pass(10).await;
+    advance_clock(10).await;
     let task = harness.engine.load(&ada(), task.id).await.unwrap();
     let keys = open_keys(&task);
     assert_eq!(keys.len(), 1);
@@ -37,7 +37,7 @@ async fn an_input_response_continues_the_work() {
 async fn with_two_open_input_requests_one_response_is_not_enough() {
     let harness = Harness::new().await;
     let id = harness.create("ask-twice").await.id;
-    pass(10).await;
+    advance_clock(10).await;
     let keys = open_keys(&harness.engine.load(&ada(), id).await.unwrap());
     assert_eq!(keys.len(), 2);
     harness
@@ -45,7 +45,7 @@ async fn with_two_open_input_requests_one_response_is_not_enough() {
         .provide_input(&ada(), id, accept(&keys[1]))
         .await
         .unwrap();
-    pass(10).await;
+    advance_clock(10).await;
     // V1-INPUT-8, V2-UPD-13.
     assert_eq!(
         open_keys(&harness.engine.load(&ada(), id).await.unwrap()),
@@ -63,7 +63,7 @@ async fn with_two_open_input_requests_one_response_is_not_enough() {
 async fn unrequested_input_responses_are_ignored() {
     let harness = Harness::new().await;
     let id = harness.create("ask").await.id;
-    pass(10).await;
+    advance_clock(10).await;
     harness
         .engine
         .provide_input(&ada(), id, accept(&InputKey::new("never")))
@@ -89,7 +89,7 @@ async fn unrequested_input_responses_are_ignored() {
 async fn a_used_input_response_is_not_stored() {
     let harness = Harness::new().await;
     let id = harness.create("ask-twice").await.id;
-    pass(10).await;
+    advance_clock(10).await;
     let keys = open_keys(&harness.engine.load(&ada(), id).await.unwrap());
     harness
         .engine
@@ -106,7 +106,7 @@ async fn a_used_input_response_is_not_stored() {
             .responses
             .contains_key(&keys[0])
     );
-    pass(100).await;
+    advance_clock(100).await;
     let task = harness.engine.load(&ada(), id).await.unwrap();
     assert_eq!((open_keys(&task).len(), task.input.responses.len()), (1, 0));
 }
@@ -115,10 +115,10 @@ async fn a_used_input_response_is_not_stored() {
 async fn a_dropped_input_request_is_withdrawn() {
     let harness = Harness::new().await;
     let id = harness.create("ask-briefly").await.id;
-    pass(100).await;
+    advance_clock(100).await;
     let keys = open_keys(&harness.engine.load(&ada(), id).await.unwrap());
     assert_eq!(keys.len(), 1);
-    pass(500).await;
+    advance_clock(500).await;
     let task = harness.engine.load(&ada(), id).await.unwrap();
     assert_eq!(task.state, State::Working);
     harness

@@ -10,7 +10,7 @@ use outlast_testkit::within;
 use outlast_wire::log::Level;
 use tokio::sync::oneshot;
 
-use crate::harness::{Harness, ada, call, owner, pass, raw};
+use crate::harness::{Harness, ada, advance_clock, call, owner, raw};
 
 #[tokio::test(start_paused = true)]
 async fn a_created_task_works_and_completes() {
@@ -218,7 +218,7 @@ async fn one_request_key_creates_one_task() {
     let refused = harness.engine.create(other).await.map(drop);
     assert_eq!(refused, Err(EngineError::KeyConflict("k1".into())));
 
-    pass(2_000).await;
+    advance_clock(2_000).await;
     assert!(
         matches!(harness.engine.create(keyed).await, Ok(CreatedTask::Existing(task)) if task.state.ending().is_some())
     );
@@ -243,7 +243,7 @@ async fn running_tasks_of_an_owner_are_limited_by_the_policy() {
         limit: 32,
     };
     assert_eq!(refused, Err(EngineError::Store(busy)));
-    pass(1_001).await;
+    advance_clock(1_001).await;
     let _ = harness.create("echo").await;
 }
 

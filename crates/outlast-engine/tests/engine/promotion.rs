@@ -6,7 +6,7 @@ use outlast_engine::engine::{EngineError, Event, Promotion};
 use outlast_engine::store::Usage;
 use outlast_engine::{Outcome, Policy, Quota};
 
-use crate::harness::{Harness, accept, ada, call, open_keys, owner, pass, raw};
+use crate::harness::{Harness, accept, ada, advance_clock, call, open_keys, owner, raw};
 
 #[tokio::test(start_paused = true)]
 async fn a_plain_call_does_not_use_the_store() {
@@ -22,7 +22,7 @@ async fn a_promoted_call_continues_with_the_same_task_id() {
     let harness = Harness::new().await;
     let running = harness.engine.start(call("second")).unwrap();
     let id = running.id();
-    pass(700).await;
+    advance_clock(700).await;
     let Promotion::Stored(task) = running.promote().await.map_err(|(_, error)| error).unwrap()
     else {
         panic!("it still runs");
@@ -36,7 +36,7 @@ async fn a_promoted_call_continues_with_the_same_task_id() {
 async fn a_call_that_has_ended_is_not_promoted() {
     let harness = Harness::new().await;
     let running = harness.engine.start(call("echo")).unwrap();
-    pass(10).await;
+    advance_clock(10).await;
     let promotion = running.promote().await.map_err(|(_, error)| error).unwrap();
     assert!(matches!(promotion, Promotion::Finished(Outcome::Result(_))));
     assert_eq!(harness.engine.usage(&owner()).await, Ok(Usage::default()));
@@ -105,9 +105,9 @@ async fn a_plain_call_can_get_input() {
 async fn dropping_a_plain_call_stops_its_work() {
     let harness = Harness::new().await;
     let running = harness.engine.start(call("second")).unwrap();
-    pass(10).await;
+    advance_clock(10).await;
     drop(running);
-    pass(5_000).await;
+    advance_clock(5_000).await;
     assert_eq!(harness.tools.started.load(Ordering::SeqCst), 1);
     assert_eq!(harness.tools.finished.load(Ordering::SeqCst), 0);
     assert_eq!(harness.engine.running(), 0);

@@ -6,7 +6,7 @@ use std::time::Duration;
 use outlast_engine::task::State;
 use outlast_engine::{Attempt, Ending, ErrorCode};
 
-use crate::harness::{Harness, accept, ada, open_keys, pass, raw, repeatable};
+use crate::harness::{Harness, accept, ada, advance_clock, open_keys, raw, repeatable};
 
 /// Drops the engine without a shutdown, as in a crash, and opens another one on the same store.
 async fn crash(harness: Harness) -> Harness {
@@ -19,7 +19,7 @@ async fn crash(harness: Harness) -> Harness {
 async fn work_that_may_not_run_again_ends_as_unknown() {
     let harness = Harness::new().await;
     let id = harness.create("ignores_cancel").await.id;
-    pass(10).await;
+    advance_clock(10).await;
     let harness = crash(harness).await;
     // P4: recovered before the engine is open.
     let task = harness.engine.load(&ada(), id).await.unwrap();
@@ -43,7 +43,7 @@ async fn repeatable_work_runs_again_as_a_new_attempt() {
         .unwrap()
         .task()
         .id;
-    pass(10).await;
+    advance_clock(10).await;
     let harness = crash(harness).await;
     assert_eq!(harness.wait(id).await.body, Some(raw("1")));
     assert_eq!(
@@ -88,10 +88,10 @@ async fn a_rerun_withdraws_old_input_requests_and_uses_fresh_keys() {
         .unwrap()
         .task()
         .id;
-    pass(10).await;
+    advance_clock(10).await;
     let old = open_keys(&harness.engine.load(&ada(), id).await.unwrap());
     let harness = crash(harness).await;
-    pass(10).await;
+    advance_clock(10).await;
     let new = open_keys(&harness.engine.load(&ada(), id).await.unwrap());
     assert_eq!(new.len(), 1);
     assert_ne!(old, new);
@@ -116,7 +116,7 @@ async fn a_rerun_withdraws_old_input_requests_and_uses_fresh_keys() {
 async fn saved_work_is_reattached() {
     let harness = Harness::new().await;
     let id = harness.create("attach").await.id;
-    pass(10).await;
+    advance_clock(10).await;
     let harness = crash(harness).await;
     assert_eq!(harness.wait(id).await.body, Some(raw("\"upstream-7\"")));
     assert_eq!(harness.tools.reattached.load(Ordering::SeqCst), 1);
@@ -127,9 +127,9 @@ async fn saved_work_is_reattached() {
 async fn open_input_requests_survive_a_reattachment() {
     let harness = Harness::new().await;
     let id = harness.create("attach-and-ask").await.id;
-    pass(10).await;
+    advance_clock(10).await;
     let harness = crash(harness).await;
-    pass(10).await;
+    advance_clock(10).await;
     let keys = open_keys(&harness.engine.load(&ada(), id).await.unwrap());
     assert_eq!(keys.len(), 1);
     assert_eq!(keys[0].as_str(), "theirs");
@@ -151,7 +151,7 @@ async fn a_call_with_a_requested_cancellation_never_reruns() {
         .unwrap()
         .task()
         .id;
-    pass(10).await;
+    advance_clock(10).await;
     harness.engine.request_cancel(&ada(), id).await.unwrap();
     let harness = crash(harness).await;
     assert_eq!(harness.wait(id).await.summary.ending, Ending::Cancelled);

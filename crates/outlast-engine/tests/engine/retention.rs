@@ -8,15 +8,15 @@ use outlast_engine::{Engine, MemoryStore, Scope, Store, TaskId};
 use outlast_testkit::SimClock;
 use outlast_wire::Timestamp;
 
-use crate::harness::{Harness, call, owner, pass};
+use crate::harness::{Harness, advance_clock, call, owner};
 
 /// Limits for tasks that ended with a result.
-fn completed(limits: RetentionLimits) -> Retention {
+fn limits_for_results(limits: RetentionLimits) -> Retention {
     Retention::default().with_completed(limits)
 }
 
 /// Ends `count` tasks with a result, one second apart.
-async fn ended(harness: &Harness, count: usize) -> Vec<TaskId> {
+async fn end_tasks(harness: &Harness, count: usize) -> Vec<TaskId> {
     let mut ids = Vec::new();
     for _ in 0..count {
         let id = harness.create("echo").await.id;
@@ -28,14 +28,17 @@ async fn ended(harness: &Harness, count: usize) -> Vec<TaskId> {
 }
 
 async fn pruned(harness: &Harness, limits: RetentionLimits) -> Vec<TaskId> {
-    let found = harness.engine.prune(&completed(limits), 100, false).await;
+    let found = harness
+        .engine
+        .prune(&limits_for_results(limits), 100, false)
+        .await;
     found.unwrap().tasks.into_iter().map(|(id, _)| id).collect()
 }
 
 #[tokio::test]
 async fn the_newest_tasks_within_every_limit_are_kept() {
     let harness = Harness::new().await;
-    let ids = ended(&harness, 5).await;
+    let ids = end_tasks(&harness, 5).await;
     let failed = harness.create("fail").await.id;
     harness.wait(failed).await;
     let open = harness.create("ignores_cancel").await.id;
@@ -61,17 +64,17 @@ async fn the_newest_tasks_within_every_limit_are_kept() {
 #[tokio::test]
 async fn a_dry_run_and_a_limit_leave_tasks() {
     let harness = Harness::new().await;
-    let ids = ended(&harness, 3).await;
+    let ids = end_tasks(&harness, 3).await;
     let limits = RetentionLimits::default().with_count(0);
     let shown = harness
         .engine
-        .prune(&completed(limits), 100, true)
+        .prune(&limits_for_results(limits), 100, true)
         .await
         .unwrap();
     assert_eq!((shown.tasks.len(), shown.more), (3, false));
     let first = harness
         .engine
-        .prune(&completed(limits), 2, false)
+        .prune(&limits_for_results(limits), 2, false)
         .await
         .unwrap();
     assert_eq!((first.tasks.len(), first.more), (2, true));
@@ -87,7 +90,7 @@ async fn a_configured_retention_is_enforced_while_the_engine_runs() {
     let clock = Arc::new(SimClock::new(Timestamp(1_700_000_000_000)));
     let builder = Engine::builder(store)
         .clock(clock)
-        .retention(completed(limits));
+        .retention(limits_for_results(limits));
     let (engine, _) = builder.open().await.unwrap();
     for _ in 0..4 {
         let task = harness.engine.create(call("echo")).await.unwrap().task().id;
@@ -95,6 +98,6 @@ async fn a_configured_retention_is_enforced_while_the_engine_runs() {
     }
     assert_eq!(engine.usage(&owner()).await.unwrap().retained, 4);
     // The limits are checked once a minute.
-    pass(61_000).await;
+    advance_clock(61_000).await;
     assert_eq!(engine.usage(&owner()).await.unwrap().retained, 1);
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use outlast_engine::engine::{EngineError, ShutdownReport};
 use outlast_engine::{Ending, Outcome, Scope};
 
-use crate::harness::{Harness, ada, call, pass};
+use crate::harness::{Harness, ada, advance_clock, call};
 
 #[tokio::test(start_paused = true)]
 async fn calls_that_finish_in_time_complete() {
@@ -29,7 +29,7 @@ async fn no_new_work_is_accepted_while_the_engine_drains() {
     let _ = harness.create("second").await;
     let engine = harness.engine.clone();
     let closing = tokio::spawn(harness.engine.clone().shutdown(Duration::from_secs(10)));
-    pass(10).await;
+    advance_clock(10).await;
     assert_eq!(
         engine.create(call("echo")).await.map(drop),
         Err(EngineError::Closing)
@@ -58,7 +58,7 @@ async fn calls_that_cannot_finish_are_left_for_the_next_start() {
             .ending(),
         None
     );
-    pass(7_200_000).await;
+    advance_clock(7_200_000).await;
     assert_eq!(harness.tools.finished.load(Ordering::SeqCst), 0);
 }
 
@@ -68,7 +68,7 @@ async fn waiters_are_answered_at_shutdown() {
     let id = harness.create("ignores_cancel").await.id;
     let engine = harness.engine.clone();
     let waiter = tokio::spawn(async move { engine.wait(&ada(), id).await });
-    pass(10).await;
+    advance_clock(10).await;
     harness
         .engine
         .shutdown(Duration::from_secs(1))

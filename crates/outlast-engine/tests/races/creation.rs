@@ -6,7 +6,7 @@ use outlast_engine::engine::CreatedTask;
 use shuttle::future::spawn;
 
 use crate::harness::{ada, call, explore, waiter};
-use crate::tools::some_steps;
+use crate::tools::random_pause;
 
 #[test]
 fn one_request_key_creates_one_task_and_one_run() {
@@ -28,7 +28,7 @@ fn one_request_key_creates_one_task_and_one_run() {
         assert_eq!(ids[0], ids[1]);
         waiter(&engine, ids[0]).await.unwrap().unwrap();
         harness.finish([engine]).await;
-        assert_eq!(harness.tools.starts(), 1);
+        assert_eq!(harness.tools.started_attempts(), 1);
     });
 }
 
@@ -43,7 +43,7 @@ fn a_dropped_creation_leaves_a_task_that_ends_or_nothing() {
                 tokio::select! {
                     biased;
                     created = creator.create(call("step")) => drop(created),
-                    () = some_steps() => {}
+                    () = random_pause() => {}
                 }
             });
             leaving.await.unwrap();

@@ -85,10 +85,10 @@ impl Harness {
     /// closes.
     pub(crate) async fn finish(&self, engines: impl IntoIterator<Item = Engine>) {
         let engines: Vec<_> = engines.into_iter().collect();
-        while !self.is_quiet(&engines).await {
+        while !self.is_idle(&engines).await {
             yield_now().await;
         }
-        self.tools.starts();
+        self.tools.started_attempts();
         let endings = self.store.endings.lock().unwrap().clone();
         assert!(endings.values().all(|times| *times == 1), "P2: {endings:?}");
         for engine in engines {
@@ -96,7 +96,7 @@ impl Harness {
         }
     }
 
-    async fn is_quiet(&self, engines: &[Engine]) -> bool {
+    async fn is_idle(&self, engines: &[Engine]) -> bool {
         let usage = self.store.usage(&owner()).await.unwrap();
         usage.open == 0
             && engines

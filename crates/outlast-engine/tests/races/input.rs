@@ -8,7 +8,7 @@ use shuttle::future::{JoinHandle, spawn, yield_now};
 use crate::harness::{Harness, ada, answer_first, call, create, explore, is_whole, waiter};
 use crate::tools::raw;
 
-fn answerer(engine: &Engine, id: TaskId) -> JoinHandle<()> {
+fn spawn_responder(engine: &Engine, id: TaskId) -> JoinHandle<()> {
     let engine = engine.clone();
     spawn(async move { answer_first(&engine, id).await })
 }
@@ -18,7 +18,7 @@ fn an_input_response_reaches_its_work() {
     explore(|harness| async move {
         let engine = harness.engine().await;
         let id = create(&engine, call("ask")).await;
-        let (answerer, waiter) = (answerer(&engine, id), waiter(&engine, id));
+        let (answerer, waiter) = (spawn_responder(&engine, id), waiter(&engine, id));
         answerer.await.unwrap();
         assert_eq!(waiter.await.unwrap().unwrap().body, Some(raw("2")));
         harness.finish([engine]).await;
@@ -30,7 +30,7 @@ fn an_input_request_is_answered_or_its_task_cancelled() {
     explore(|harness| async move {
         let engine = harness.engine().await;
         let id = create(&engine, call("ask")).await;
-        let (answerer, waiter) = (answerer(&engine, id), waiter(&engine, id));
+        let (answerer, waiter) = (spawn_responder(&engine, id), waiter(&engine, id));
         let cancelled = engine.cancel_now(&ada(), id).await;
         answerer.await.unwrap();
         let settled = waiter.await.unwrap().unwrap();
@@ -46,7 +46,7 @@ fn a_withdrawn_input_request_does_not_stay_open() {
     explore(|harness| async move {
         let engine = harness.engine().await;
         let id = create(&engine, call("ask-briefly")).await;
-        let answerer = answerer(&engine, id);
+        let answerer = spawn_responder(&engine, id);
         until_no_input_is_awaited(&harness, id).await;
         engine.request_cancel(&ada(), id).await.unwrap();
         answerer.await.unwrap();

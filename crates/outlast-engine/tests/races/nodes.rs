@@ -41,7 +41,7 @@ fn non_repeatable_work_ends_once_despite_its_old_node() {
         }
         assert_eq!(seen[0], seen[1]);
         harness.finish([old, one, two]).await;
-        assert_eq!(harness.tools.starts(), 1);
+        assert_eq!(harness.tools.started_attempts(), 1);
     });
 }
 

@@ -5,7 +5,7 @@ use outlast_engine::engine::Promotion;
 use shuttle::future::{spawn, yield_now};
 
 use crate::harness::{Harness, ada, answer_first, call, explore, owner, waiter};
-use crate::tools::{done, some_steps};
+use crate::tools::{done, random_pause};
 
 #[test]
 fn a_call_ending_while_stored_gets_one_response() {
@@ -24,7 +24,7 @@ fn a_call_ending_while_stored_gets_one_response() {
             }
         }
         harness.finish([engine]).await;
-        assert_eq!(harness.tools.starts(), 1);
+        assert_eq!(harness.tools.started_attempts(), 1);
     });
 }
 
@@ -37,7 +37,7 @@ fn a_dropped_promotion_leaves_a_task_that_ends_or_nothing() {
             tokio::select! {
                 biased;
                 promoted = running.promote() => drop(promoted),
-                () = some_steps() => {}
+                () = random_pause() => {}
             }
         });
         leaving.await.unwrap();
@@ -54,7 +54,7 @@ fn a_dropped_plain_call_leaves_nothing() {
             tokio::select! {
                 biased;
                 outcome = running.outcome() => assert_eq!(outcome, done()),
-                () = some_steps() => {}
+                () = random_pause() => {}
             }
         });
         leaving.await.unwrap();
@@ -72,7 +72,7 @@ fn a_call_found_while_it_is_stored_can_be_awaited() {
         let finder = spawn({
             let engine = engine.clone();
             async move {
-                some_steps().await;
+                random_pause().await;
                 // Found in the list, or not stored.
                 if engine.get(&ada(), id).await.is_ok() {
                     let _ = engine.wait(&ada(), id).await;
@@ -94,7 +94,7 @@ fn a_call_found_while_it_is_stored_can_be_changed() {
         let finder = spawn({
             let engine = engine.clone();
             async move {
-                some_steps().await;
+                random_pause().await;
                 let _ = engine.extend(&ada(), id, 500).await;
             }
         });

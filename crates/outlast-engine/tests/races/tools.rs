@@ -22,7 +22,7 @@ pub(crate) struct RaceTools {
 
 impl RaceTools {
     /// How many attempts were started. Fails if one was started twice (P5).
-    pub(crate) fn starts(&self) -> usize {
+    pub(crate) fn started_attempts(&self) -> usize {
         let started = self.started.lock().unwrap();
         assert!(started.values().all(|times| *times == 1), "P5: {started:?}");
         started.len()
@@ -52,7 +52,7 @@ impl Runner for RaceTools {
             "count" => {
                 for step in ["1", "2", "3", "4"] {
                     cx.status(step);
-                    some_steps().await;
+                    random_pause().await;
                 }
                 done()
             }
@@ -60,7 +60,7 @@ impl Runner for RaceTools {
                 tokio::select! {
                     biased;
                     () = cx.cancelled() => Outcome::Cancelled,
-                    () = some_steps() => done(),
+                    () = random_pause() => done(),
                 }
             }
             "linger" => std::future::pending().await,
@@ -73,7 +73,7 @@ impl Runner for RaceTools {
                 tokio::select! {
                     biased;
                     answer = cx.request_input(form()) => drop(answer),
-                    () = some_steps() => {}
+                    () = random_pause() => {}
                 }
                 *self.withdrawn.lock().unwrap() += 1;
                 cx.cancelled().await;
@@ -120,7 +120,7 @@ fn form() -> InputRequest {
 }
 
 /// A pause of any length.
-pub(crate) async fn some_steps() {
+pub(crate) async fn random_pause() {
     let steps = shuttle::rand::thread_rng().gen_range(0..30);
     for _ in 0..steps {
         yield_now().await;

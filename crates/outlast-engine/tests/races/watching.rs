@@ -6,7 +6,7 @@ use outlast_engine::store::Snapshot;
 use shuttle::future::spawn;
 
 use crate::harness::{ada, call, create, explore};
-use crate::tools::some_steps;
+use crate::tools::random_pause;
 
 #[test]
 fn a_watcher_sees_a_task_go_forward_to_its_end() {
@@ -38,7 +38,7 @@ fn a_watcher_sees_a_task_go_forward_to_its_end() {
                 };
                 tokio::select! {
                     biased;
-                    () = some_steps() => {}
+                    () = random_pause() => {}
                     event = watch.next() => drop(event),
                 }
             }

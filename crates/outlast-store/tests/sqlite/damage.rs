@@ -76,7 +76,7 @@ fn bytes(folder: &StoreFolder) -> Vec<Option<Vec<u8>>> {
 
 /// How a store with changed files opens.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord, Clone, Copy)]
-enum Opened {
+enum OpenOutcome {
     Refused,
     Whole,
     /// As many tasks as before, but one of them cannot be read or has another value.
@@ -88,7 +88,7 @@ async fn open_changed(
     folder: &StoreFolder,
     facts: &Facts,
     change: impl Fn(&StoreFolder),
-) -> Opened {
+) -> OpenOutcome {
     let copy = folder.copy();
     change(&copy);
     let before = bytes(&copy);
@@ -108,7 +108,7 @@ async fn open_changed(
             );
             assert!(refused.to_string().contains("tasks.db"), "{refused}");
             assert!(bytes(&copy) == before, "changed, although {refused}");
-            return Opened::Refused;
+            return OpenOutcome::Refused;
         }
     };
     let mut differences = 0;
@@ -128,8 +128,8 @@ async fn open_changed(
     }
     assert!(differences <= 1, "{differences} tasks are lost or changed");
     match differences {
-        0 => Opened::Whole,
-        _ => Opened::OneValue,
+        0 => OpenOutcome::Whole,
+        _ => OpenOutcome::OneValue,
     }
 }
 
@@ -162,7 +162,7 @@ async fn a_changed_log_byte_is_refused_after_a_kill() {
         let opened = open_changed(&folder, &facts, |copy| {
             flip(&copy.file("tasks.db-wal"), *at);
         });
-        assert_eq!(opened.await, Opened::Refused, "byte {at} of {length}");
+        assert_eq!(opened.await, OpenOutcome::Refused, "byte {at} of {length}");
         refused += 1;
     }
     assert!(refused > 60, "{refused}");
@@ -177,7 +177,7 @@ async fn a_shortened_log_is_refused_after_a_kill() {
         let opened = open_changed(&folder, &facts, |copy| {
             truncate(copy.file("tasks.db-wal"), cut);
         });
-        assert_eq!(opened.await, Opened::Refused, "{cut} of {length}");
+        assert_eq!(opened.await, OpenOutcome::Refused, "{cut} of {length}");
     }
 }
 
@@ -190,17 +190,17 @@ async fn a_deleted_log_is_refused_after_a_kill() {
                 fs::remove_file(copy.file(name)).unwrap();
             }
         });
-        assert_eq!(opened.await, Opened::Refused);
+        assert_eq!(opened.await, OpenOutcome::Refused);
     }
     // The index of the log is derived from it.
     let opened = open_changed(&folder, &facts, |copy| {
         fs::remove_file(copy.file("tasks.db-shm")).unwrap();
     });
-    assert_eq!(opened.await, Opened::Whole);
+    assert_eq!(opened.await, OpenOutcome::Whole);
     let opened = open_changed(&folder, &facts, |copy| {
         flip(&copy.file("tasks.db-shm"), 17);
     });
-    assert_eq!(opened.await, Opened::Whole);
+    assert_eq!(opened.await, OpenOutcome::Whole);
 }
 
 #[tokio::test]
@@ -208,7 +208,7 @@ async fn a_changed_file_byte_is_refused_or_changes_one_value() {
     let (folder, facts) = closed().await;
     let length = fs::metadata(folder.path()).unwrap().len() as usize;
     assert_eq!(length % 8_192, 0);
-    let mut seen = BTreeMap::<Opened, u32>::new();
+    let mut seen = BTreeMap::<OpenOutcome, u32>::new();
     for page in (0..length).step_by(8_192) {
         // The header of the page, its cells, its last byte.
         for at in [0, 1, 4, 7, 9, 4_000, 8_000, 8_191] {
@@ -218,7 +218,7 @@ async fn a_changed_file_byte_is_refused_or_changes_one_value() {
             *seen.entry(opened.await).or_default() += 1;
         }
     }
-    assert!(seen[&Opened::Refused] > 10, "{seen:?}");
+    assert!(seen[&OpenOutcome::Refused] > 10, "{seen:?}");
 }
 
 #[tokio::test]
@@ -230,8 +230,8 @@ async fn a_file_that_is_cut_is_refused() {
             let opened = open_changed(&folder, &facts, |copy| truncate(copy.path(), cut));
             let opened = opened.await;
             // Missing parts of a file may be in its log.
-            let whole = folder.file("tasks.db-wal").exists() && opened == Opened::Whole;
-            assert!(whole || opened == Opened::Refused, "{cut} of {length}");
+            let whole = folder.file("tasks.db-wal").exists() && opened == OpenOutcome::Whole;
+            assert!(whole || opened == OpenOutcome::Refused, "{cut} of {length}");
         }
     }
 }
@@ -244,12 +244,12 @@ async fn a_log_of_another_store_is_refused() {
         fs::copy(other.file("tasks.db-wal"), copy.file("tasks.db-wal")).unwrap();
         fs::remove_file(copy.file("tasks.db.lock")).unwrap();
     });
-    assert_eq!(opened.await, Opened::Refused);
+    assert_eq!(opened.await, OpenOutcome::Refused);
     let opened = open_changed(&folder, &facts, |copy| {
         fs::copy(other.path(), copy.path()).unwrap();
         fs::remove_file(copy.file("tasks.db.lock")).unwrap();
     });
-    assert_eq!(opened.await, Opened::Refused);
+    assert_eq!(opened.await, OpenOutcome::Refused);
 }
 
 #[tokio::test]

@@ -12,7 +12,7 @@ use outlast_testkit::within;
 
 use crate::harness::{PlannedFailures, StoreFolder, recovered};
 
-async fn sabotaged(folder: &StoreFolder) -> (Arc<PlannedFailures>, Arc<dyn Store>) {
+async fn store_with_failures(folder: &StoreFolder) -> (Arc<PlannedFailures>, Arc<dyn Store>) {
     let probe = Arc::new(PlannedFailures::default());
     let store = folder.open_with(probe.options()).await;
     (probe, store)
@@ -25,7 +25,7 @@ fn is_unavailable<T>(written: &Result<T, StoreError>) -> bool {
 #[tokio::test]
 async fn a_failed_commit_is_unavailable_and_the_store_recovers() {
     let folder = StoreFolder::new();
-    let (probe, store) = sabotaged(&folder).await;
+    let (probe, store) = store_with_failures(&folder).await;
     let kept = fixtures::stored(&store, fixtures::task(1)).await;
 
     probe.fail(FailPoint::BeforeCommit, DiskFailure::SyncError);
@@ -61,7 +61,7 @@ async fn a_failed_commit_is_unavailable_and_the_store_recovers() {
 #[tokio::test]
 async fn an_unacknowledged_insertion_is_undone() {
     let folder = StoreFolder::new();
-    let (probe, store) = sabotaged(&folder).await;
+    let (probe, store) = store_with_failures(&folder).await;
     probe.fail(FailPoint::AfterCommit, DiskFailure::SyncError);
     let insert = store.insert(fixtures::insertion(fixtures::task_with_key(
         1,
@@ -84,7 +84,7 @@ async fn an_unacknowledged_insertion_is_undone() {
 #[tokio::test]
 async fn an_unacknowledged_change_stays_if_the_file_has_it() {
     let folder = StoreFolder::new();
-    let (probe, store) = sabotaged(&folder).await;
+    let (probe, store) = store_with_failures(&folder).await;
     let mut feed = store.join(fixtures::NODE_A).await.unwrap();
     let ending = fixtures::stored(&store, fixtures::task(1)).await;
     let leaving = fixtures::stored(&store, fixtures::task(2)).await;
@@ -125,7 +125,7 @@ async fn an_unacknowledged_change_stays_if_the_file_has_it() {
 #[tokio::test]
 async fn a_change_that_did_not_reach_the_file_is_undone() {
     let folder = StoreFolder::new();
-    let (probe, store) = sabotaged(&folder).await;
+    let (probe, store) = store_with_failures(&folder).await;
     let task = fixtures::stored(&store, fixtures::task(1)).await;
     probe.fail(FailPoint::BeforeCommit, DiskFailure::SyncError);
     let end = fixtures::change(
@@ -146,7 +146,7 @@ async fn a_change_that_did_not_reach_the_file_is_undone() {
 #[tokio::test]
 async fn a_store_stays_down_until_it_can_be_opened() {
     let folder = StoreFolder::new();
-    let (probe, store) = sabotaged(&folder).await;
+    let (probe, store) = store_with_failures(&folder).await;
     probe.fail(FailPoint::BeforeCommit, DiskFailure::SyncError);
     probe.fail(FailPoint::BeforeReopen, DiskFailure::SyncError);
     probe.fail(FailPoint::BeforeReopen, DiskFailure::SyncError);
@@ -162,7 +162,7 @@ async fn a_store_stays_down_until_it_can_be_opened() {
 #[tokio::test]
 async fn a_store_that_is_down_can_be_closed() {
     let folder = StoreFolder::new();
-    let (probe, store) = sabotaged(&folder).await;
+    let (probe, store) = store_with_failures(&folder).await;
     let kept = fixtures::stored(&store, fixtures::task(1)).await;
     probe.fail(FailPoint::BeforeCommit, DiskFailure::SyncError);
     assert!(is_unavailable(

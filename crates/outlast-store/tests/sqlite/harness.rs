@@ -138,7 +138,7 @@ impl GateController {
     }
 
     /// Releases the thread.
-    pub(crate) fn pass(&self) {
+    pub(crate) fn release(&self) {
         self.pass.send(()).unwrap();
     }
 }

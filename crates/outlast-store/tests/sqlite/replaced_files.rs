@@ -11,7 +11,7 @@ use outlast_engine::{Store, StoreError};
 
 use crate::harness::{StoreFolder, recovered};
 
-async fn down(store: &Arc<dyn Store>) -> String {
+async fn unavailable_text(store: &Arc<dyn Store>) -> String {
     let mut health = store.health();
     let down = health.wait_for(|health| matches!(health, Health::Down(_)));
     let down = tokio::time::timeout(Duration::from_secs(20), down).await;
@@ -21,7 +21,7 @@ async fn down(store: &Arc<dyn Store>) -> String {
     }
 }
 
-async fn refused(store: &Arc<dyn Store>, n: u64) -> String {
+async fn refusal_text(store: &Arc<dyn Store>, n: u64) -> String {
     let insert = store.insert(fixtures::insertion(fixtures::task(n))).await;
     match insert {
         Err(StoreError::Unavailable(reason)) => reason.to_string(),
@@ -38,13 +38,13 @@ async fn nothing_is_acknowledged_after_a_file_is_deleted() {
         let store = folder.open().await;
         fixtures::stored(&store, fixtures::task(1)).await;
         fs::remove_file(folder.file(name)).unwrap();
-        let reason = refused(&store, 2).await;
+        let reason = refusal_text(&store, 2).await;
         assert!(reason.contains(name), "{reason}");
         assert!(reason.contains("deleted"), "{reason}");
-        assert!(down(&store).await.contains(name));
+        assert!(unavailable_text(&store).await.contains(name));
         // No file is created in its place, neither by recovery nor at the end.
         tokio::time::sleep(Duration::from_millis(400)).await;
-        assert!(refused(&store, 3).await.contains("deleted"));
+        assert!(refusal_text(&store, 3).await.contains("deleted"));
         drop(store);
         assert!(!folder.file(name).exists(), "{name}");
     }
@@ -56,7 +56,7 @@ async fn an_idle_store_notices_a_deleted_file() {
     let store = folder.open().await;
     fixtures::stored(&store, fixtures::task(1)).await;
     fs::remove_file(folder.path()).unwrap();
-    assert!(down(&store).await.contains("tasks.db"));
+    assert!(unavailable_text(&store).await.contains("tasks.db"));
 }
 
 #[tokio::test]
@@ -72,7 +72,7 @@ async fn a_replaced_file_is_not_changed() {
     let aside = folder.file("aside");
     fs::rename(folder.path(), &aside).unwrap();
     fs::copy(other.path(), folder.path()).unwrap();
-    let reason = refused(&store, 2).await;
+    let reason = refusal_text(&store, 2).await;
     assert!(reason.contains("replaced"), "{reason}");
     tokio::time::sleep(Duration::from_millis(400)).await;
     assert_eq!(

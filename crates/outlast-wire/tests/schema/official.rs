@@ -21,7 +21,7 @@ impl Schemas {
         jsonschema::validator_for(&schema).unwrap()
     }
 
-    pub(crate) fn fits(&self, name: &str, value: &Value) -> bool {
+    pub(crate) fn is_valid(&self, name: &str, value: &Value) -> bool {
         self.validator(name).is_valid(value)
     }
 

@@ -78,12 +78,12 @@ pub(super) fn lifetime() -> impl Strategy<Value = Lifetime> {
 /// A command without the parts that depend on the task.
 #[derive(Clone, Debug)]
 pub(super) enum CommandTemplate {
-    Ask(u8, AttemptChoice),
-    Withdraw(u8, AttemptChoice),
-    Answer(Vec<u8>),
-    Confirm(u8, AttemptChoice),
+    RequestInput(u8, AttemptChoice),
+    WithdrawInput(u8, AttemptChoice),
+    ProvideInput(Vec<u8>),
+    ConfirmInput(u8, AttemptChoice),
     Status(u8, AttemptChoice),
-    Attach(AttemptChoice),
+    SaveResumeState(AttemptChoice),
     CancelNow,
     RequestCancel { after: u64 },
     End(Outcome, AttemptChoice),
@@ -111,21 +111,21 @@ impl CommandTemplate {
             AttemptChoice::Later => task.attempt.next(),
         };
         match self {
-            Self::Ask(n, attempt_choice) => Command::RequestInput {
+            Self::RequestInput(n, attempt_choice) => Command::RequestInput {
                 attempt: attempt(attempt_choice),
                 key: key(n),
                 request: fixtures::input_request(),
                 limit: MAX_INPUT_REQUESTS,
             },
-            Self::Withdraw(n, attempt_choice) => Command::WithdrawInput {
+            Self::WithdrawInput(n, attempt_choice) => Command::WithdrawInput {
                 attempt: attempt(attempt_choice),
                 key: key(n),
             },
-            Self::Answer(keys) => {
+            Self::ProvideInput(keys) => {
                 let answer = |n: u8| (key(n), fixtures::input_response(&n.to_string()));
                 Command::ProvideInput(keys.into_iter().map(answer).collect())
             }
-            Self::Confirm(n, attempt_choice) => Command::ConfirmInput {
+            Self::ConfirmInput(n, attempt_choice) => Command::ConfirmInput {
                 attempt: attempt(attempt_choice),
                 key: key(n),
             },
@@ -133,7 +133,7 @@ impl CommandTemplate {
                 attempt: attempt(attempt_choice),
                 message: format!("page {n}").into(),
             },
-            Self::Attach(attempt_choice) => Command::SaveResumeState {
+            Self::SaveResumeState(attempt_choice) => Command::SaveResumeState {
                 attempt: attempt(attempt_choice),
                 state: ResumeState(Arc::from(*b"handle")),
             },
@@ -163,12 +163,12 @@ fn key(n: u8) -> InputKey {
 fn action() -> impl Strategy<Value = CommandTemplate> {
     let n = || 0u8..12;
     prop_oneof![
-        8 => (n(), attempt_choice()).prop_map(|(n, attempt_choice)| CommandTemplate::Ask(n, attempt_choice)),
-        3 => (n(), attempt_choice()).prop_map(|(n, attempt_choice)| CommandTemplate::Withdraw(n, attempt_choice)),
-        6 => vec(n(), 0..4).prop_map(CommandTemplate::Answer),
-        3 => (n(), attempt_choice()).prop_map(|(n, attempt_choice)| CommandTemplate::Confirm(n, attempt_choice)),
+        8 => (n(), attempt_choice()).prop_map(|(n, attempt_choice)| CommandTemplate::RequestInput(n, attempt_choice)),
+        3 => (n(), attempt_choice()).prop_map(|(n, attempt_choice)| CommandTemplate::WithdrawInput(n, attempt_choice)),
+        6 => vec(n(), 0..4).prop_map(CommandTemplate::ProvideInput),
+        3 => (n(), attempt_choice()).prop_map(|(n, attempt_choice)| CommandTemplate::ConfirmInput(n, attempt_choice)),
         4 => (n(), attempt_choice()).prop_map(|(n, attempt_choice)| CommandTemplate::Status(n, attempt_choice)),
-        2 => attempt_choice().prop_map(CommandTemplate::Attach),
+        2 => attempt_choice().prop_map(CommandTemplate::SaveResumeState),
         1 => Just(CommandTemplate::CancelNow),
         2 => (0u64..9_000).prop_map(|after| CommandTemplate::RequestCancel { after }),
         1 => (outcome(), attempt_choice()).prop_map(|(outcome, attempt_choice)| CommandTemplate::End(outcome, attempt_choice)),
