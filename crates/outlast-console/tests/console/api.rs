@@ -31,9 +31,9 @@ async fn cancel_is_one_operation_on_server_source_and_task() {
 async fn a_list_has_filters_and_pages() {
     let site = Site::start().await;
     for _ in 0..3 {
-        site.ended("ada", "echo", "{}").await;
+        site.create_ended_task("ada", "echo", "{}").await;
     }
-    site.ended("bob", "broken", "{}").await;
+    site.create_ended_task("bob", "broken", "{}").await;
     let first = body(
         &site
             .get("root-secret", "/api/v1/tasks?limit=2&q=tool:echo")
@@ -56,7 +56,7 @@ async fn a_result_has_the_bytes_of_the_tool() {
     let site = Site::start().await;
     let result = r#"{\"content\":[],\"structuredContent\":{\"id\":9007199254740993}}"#;
     let id = site
-        .ended("ada", "raw", &format!("{{\"result\":\"{result}\"}}"))
+        .create_ended_task("ada", "raw", &format!("{{\"result\":\"{result}\"}}"))
         .await;
     let seen = site
         .get("ada-secret", &format!("/api/v1/tasks/{id}/result"))
@@ -76,7 +76,7 @@ async fn a_result_has_the_bytes_of_the_tool() {
 async fn a_repetition_needs_a_confirmation_unless_it_is_safe() {
     let site = Site::start().await;
     let id = site
-        .ended("ada", "echo", "{\"text\":\"a\"}")
+        .create_ended_task("ada", "echo", "{\"text\":\"a\"}")
         .await
         .to_string();
     let asked = site
@@ -103,7 +103,7 @@ async fn a_repetition_needs_a_confirmation_unless_it_is_safe() {
 #[tokio::test]
 async fn a_deletion_can_be_undone() {
     let site = Site::start().await;
-    let id = site.ended("ada", "echo", "{}").await;
+    let id = site.create_ended_task("ada", "echo", "{}").await;
     let name = json!({ "taskId": id.to_string() });
     let list = async || site.get("ada-secret", "/tasks").await.text;
     let open = site.task("ada", "slow", "{}").await.to_string();
@@ -133,7 +133,7 @@ async fn a_deletion_can_be_undone() {
 async fn a_deletion_of_all_that_match_can_be_undone() {
     let site = Site::start().await;
     for _ in 0..3 {
-        site.ended("ada", "echo", "{}").await;
+        site.create_ended_task("ada", "echo", "{}").await;
     }
     let all = json!({ "action": "delete", "query": "tool:echo" });
     let report = body(&site.post("ada-secret", "/api/v1/tasks/bulk", &all).await);
@@ -154,7 +154,7 @@ async fn a_deletion_of_all_that_match_can_be_undone() {
 #[tokio::test(start_paused = true)]
 async fn a_deletion_takes_place_after_the_time_for_an_undo() {
     let site = Site::start().await;
-    let id = site.ended("ada", "echo", "{}").await;
+    let id = site.create_ended_task("ada", "echo", "{}").await;
     let name = json!({ "taskId": id.to_string() });
     site.post("ada-secret", "/api/v1/tasks/delete", &name).await;
     outlast_testkit::eventually("it is deleted", async || {
@@ -166,7 +166,10 @@ async fn a_deletion_takes_place_after_the_time_for_an_undo() {
 #[tokio::test]
 async fn an_action_on_many_states_its_number_and_its_refusals() {
     let site = Site::start().await;
-    let ended = site.ended("ada", "echo", "{}").await.to_string();
+    let ended = site
+        .create_ended_task("ada", "echo", "{}")
+        .await
+        .to_string();
     let open = [
         site.task("ada", "slow", "{}").await.to_string(),
         site.task("ada", "slow", "{}").await.to_string(),

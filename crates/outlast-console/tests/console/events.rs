@@ -70,7 +70,7 @@ impl Events {
 async fn status_events_carry_the_revision() {
     let site = Site::start().await;
     let mut events = Events::open(&site, "root-secret").await;
-    let id = site.ended("ada", "broken", "{}").await;
+    let id = site.create_ended_task("ada", "broken", "{}").await;
     let mut last = 0;
     loop {
         let (name, data) = events.next().await;
@@ -92,8 +92,8 @@ async fn status_events_carry_the_revision() {
 async fn an_owner_receives_events_of_its_own_tasks_only() {
     let site = Site::start().await;
     let mut events = Events::open(&site, "bob-secret").await;
-    site.ended("ada", "echo", "{}").await;
-    let own = site.ended("bob", "echo", "{}").await;
+    site.create_ended_task("ada", "echo", "{}").await;
+    let own = site.create_ended_task("bob", "echo", "{}").await;
     let (_, data) = events.next().await;
     assert_eq!(data["taskId"], own.to_string());
 }
@@ -119,7 +119,7 @@ async fn events_of_a_workspace_go_to_its_person_alone() {
         (&*name, &data["server"]),
         ("connectionChanged", &"mine".into())
     );
-    site.ended("ada", "echo", "{}").await;
+    site.create_ended_task("ada", "echo", "{}").await;
     assert_eq!(operator.next().await.0, "mcpTaskStatus");
 }
 

@@ -171,7 +171,12 @@ impl Site {
     }
 
     /// Creates a task and waits for its end.
-    pub(crate) async fn ended(&self, owner: &str, tool: &str, arguments: &str) -> TaskId {
+    pub(crate) async fn create_ended_task(
+        &self,
+        owner: &str,
+        tool: &str,
+        arguments: &str,
+    ) -> TaskId {
         let id = self.task(owner, tool, arguments).await;
         outlast_testkit::eventually("the task ends", async || {
             let found = self

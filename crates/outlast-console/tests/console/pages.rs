@@ -7,8 +7,8 @@ use crate::harness::Site;
 #[tokio::test]
 async fn an_owner_sees_only_its_own_tasks() {
     let site = Site::start().await;
-    let of_ada = site.ended("ada", "echo", "{}").await;
-    let of_bob = site.ended("bob", "echo", "{}").await;
+    let of_ada = site.create_ended_task("ada", "echo", "{}").await;
+    let of_bob = site.create_ended_task("bob", "echo", "{}").await;
     let list = site.get("ada-secret", "/tasks").await.text;
     assert!(list.contains(&of_ada.to_string()) && !list.contains(&of_bob.to_string()));
     let all = site.get("root-secret", "/tasks").await.text;
@@ -30,8 +30,14 @@ async fn an_owner_sees_only_its_own_tasks() {
 #[tokio::test]
 async fn the_search_language_selects_tasks() {
     let site = Site::start().await;
-    let echo = site.ended("ada", "echo", "{}").await.to_string();
-    let broken = site.ended("ada", "broken", "{}").await.to_string();
+    let echo = site
+        .create_ended_task("ada", "echo", "{}")
+        .await
+        .to_string();
+    let broken = site
+        .create_ended_task("ada", "broken", "{}")
+        .await
+        .to_string();
     for (query, shows_echo, shows_broken) in [
         ("", true, true),
         ("status:failed", false, true),
@@ -66,7 +72,11 @@ async fn older_tasks_are_on_the_next_page() {
     let site = Site::start().await;
     let mut ids = Vec::new();
     for _ in 0..60 {
-        ids.push(site.ended("ada", "echo", "{}").await.to_string());
+        ids.push(
+            site.create_ended_task("ada", "echo", "{}")
+                .await
+                .to_string(),
+        );
     }
     let first = site.get("ada-secret", "/tasks").await.text;
     let (_, link) = first
@@ -100,9 +110,9 @@ async fn older_tasks_are_on_the_next_page() {
 async fn hostile_strings_are_text() {
     let site = Site::start().await;
     let hostile = r#"{"text":"<script>alert(1)</script><img src=x onerror=alert(2)>"}"#;
-    let id = site.ended("ada", "echo", hostile).await;
+    let id = site.create_ended_task("ada", "echo", hostile).await;
     let named = site
-        .ended("ada", "\"><script>alert(3)</script>", "{}")
+        .create_ended_task("ada", "\"><script>alert(3)</script>", "{}")
         .await;
     for path in [
         format!("/tasks/{id}"),
@@ -129,7 +139,7 @@ async fn hostile_strings_are_text() {
 async fn a_tree_keeps_large_integers_exact() {
     let site = Site::start().await;
     let arguments = r#"{"text":"a","ids":[12345678901234567890123,1.0]}"#;
-    let id = site.ended("ada", "echo", arguments).await;
+    let id = site.create_ended_task("ada", "echo", arguments).await;
     let tree = site
         .get(
             "ada-secret",
@@ -149,7 +159,7 @@ async fn a_tree_keeps_large_integers_exact() {
 #[tokio::test]
 async fn a_large_result_makes_a_small_page() {
     let site = Site::start().await;
-    let id = site.ended("ada", "large", "{}").await;
+    let id = site.create_ended_task("ada", "large", "{}").await;
     let page = site.get("ada-secret", &format!("/tasks/{id}")).await.text;
     assert!(page.len() < 200_000, "{} bytes", page.len());
     assert!(page.contains("12.0 MiB") && page.contains("The text is longer"));
@@ -165,7 +175,7 @@ async fn an_outcome_is_rendered_by_its_kinds() {
     let site = Site::start().await;
     let result = r#"{\"content\":[{\"type\":\"text\",\"text\":\"hello\"},{\"type\":\"image\",\"mimeType\":\"image/png\",\"data\":\"iVBORw==\"},{\"type\":\"resource_link\",\"name\":\"doc\",\"uri\":\"javascript:alert(1)\"}],\"structuredContent\":{\"n\":7}}"#;
     let id = site
-        .ended("ada", "raw", &format!("{{\"result\":\"{result}\"}}"))
+        .create_ended_task("ada", "raw", &format!("{{\"result\":\"{result}\"}}"))
         .await;
     let page = site.get("ada-secret", &format!("/tasks/{id}")).await.text;
     assert!(page.contains("data-block=\"text\">hello<"), "{page}");
@@ -182,7 +192,7 @@ async fn an_outcome_is_rendered_by_its_kinds() {
         .get("ada-secret", &format!("/tasks/{id}/content/1"))
         .await;
     assert_eq!(image.headers["content-type"], "image/png");
-    let failed = site.ended("ada", "broken", "{}").await;
+    let failed = site.create_ended_task("ada", "broken", "{}").await;
     let page = site
         .get("ada-secret", &format!("/tasks/{failed}"))
         .await

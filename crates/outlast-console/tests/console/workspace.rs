@@ -119,7 +119,7 @@ async fn requested_tasks_and_stored_tasks_are_listed_separately() {
         ("op", "run"),
     ];
     submit(&site, &cookie, "/tools/call", &fields).await;
-    site.ended("root", "echo", "{}").await;
+    site.create_ended_task("root", "echo", "{}").await;
     let row = wait_for("the task is listed", async || {
         let text = site
             .browse(&cookie, "/api/v1/tasks?q=origin:requested")
