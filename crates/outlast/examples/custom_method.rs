@@ -15,10 +15,10 @@ use serde_json::{Value, json};
 
 /// How often each method was called.
 #[derive(Default)]
-struct Counting(Mutex<BTreeMap<String, u64>>);
+struct RequestCounter(Mutex<BTreeMap<String, u64>>);
 
 #[async_trait]
-impl Middleware for Counting {
+impl Middleware for RequestCounter {
     async fn request(&self, request: IncomingRequest, next: Next<'_>) -> Reply {
         let method = request.method.clone();
         match method.as_str() {
@@ -40,7 +40,7 @@ impl Middleware for Counting {
     }
 }
 
-impl Counting {
+impl RequestCounter {
     fn count(&self, method: &str) {
         let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         // Method names come from the client, so their number is limited.
@@ -72,7 +72,7 @@ async fn main() -> Result<(), ServerError> {
     let hello = Tool::new("hello", "Says hello", |_, _| async { Ok(text("Hello!")) });
     Server::builder("custom-method", "1.0.0")
         .tool(hello.task(TaskSupport::Optional))
-        .middleware(Counting::default())
+        .middleware(RequestCounter::default())
         .build()
         .serve_stdio()
         .await

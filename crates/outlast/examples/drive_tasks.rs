@@ -52,10 +52,10 @@ async fn main() -> Result<(), Failure> {
 /// Drives one tool of the server to the end that it should have.
 async fn drive(client: &Client, part: &str) -> Result<(), Failure> {
     match part {
-        "slow" => says(call(client, part, TaskPreference::Require).await?, "done").await,
+        "slow" => check_result(call(client, part, TaskPreference::Require).await?, "done").await,
         // No task was requested; the tool requires one.
         "must" => {
-            says(
+            check_result(
                 call(client, part, TaskPreference::Allow).await?,
                 "done as a task",
             )
@@ -78,7 +78,7 @@ async fn drive(client: &Client, part: &str) -> Result<(), Failure> {
             other => Err(format!("{other:?} instead of an error").into()),
         },
         "ask" => {
-            says(
+            check_result(
                 call(client, part, TaskPreference::Require).await?,
                 "accept word",
             )
@@ -86,16 +86,16 @@ async fn drive(client: &Client, part: &str) -> Result<(), Failure> {
         }
         // The same input request without a task: it precedes the result, and the call is repeated.
         "retry" => {
-            says(
+            check_result(
                 call(client, "ask", TaskPreference::Forbid).await?,
                 "accept word",
             )
             .await
         }
-        "sample" => says(call(client, part, TaskPreference::Require).await?, SAMPLED).await,
+        "sample" => check_result(call(client, part, TaskPreference::Require).await?, SAMPLED).await,
         "host" => {
             let expected = format!("{SAMPLED}, word");
-            says(call(client, part, TaskPreference::Forbid).await?, &expected).await
+            check_result(call(client, part, TaskPreference::Forbid).await?, &expected).await
         }
         "endless" => {
             let call = call(client, part, TaskPreference::Require).await?;
@@ -130,7 +130,7 @@ async fn call(
 }
 
 /// Checks that a call ends with a result that contains this text, and prints its status.
-async fn says(call: Execution, expected: &str) -> Result<(), Failure> {
+async fn check_result(call: Execution, expected: &str) -> Result<(), Failure> {
     let mut updates = call.updates();
     let showing = tokio::spawn(async move {
         while let Some(view) = updates.next().await {

@@ -42,7 +42,7 @@ async fn main() -> Result<(), Failure> {
                 "many" => many(outlast, url).await,
                 "commands" => commands(outlast, url).await,
                 "ask" => ask(outlast, url).await,
-                "cut" => cut(outlast, url).await,
+                "cut" => resume_cut_streams(outlast, url).await,
                 other => Err(format!("unknown part {other}").into()),
             }
         };
@@ -97,7 +97,7 @@ async fn time_until_results(outlast: &str, url: &str) -> Result<Duration, Failur
     gateway.start_again().await?;
     let began = Instant::now();
     for call in calls {
-        says(call, "done").await?;
+        check_result(call, "done").await?;
     }
     let took = began.elapsed();
     keep_ttls(&client, &granted).await?;
@@ -166,7 +166,7 @@ async fn ask(outlast: &str, url: &str) -> Result<(), Failure> {
     gateway.start_again().await?;
     handler.answers.send_replace(true);
     let began = Instant::now();
-    says(call, expected).await?;
+    check_result(call, expected).await?;
     let took = began.elapsed();
     println!("the result {took:.1?} after the input response");
     println!("ok      an input request over a kill of the gateway");
@@ -175,7 +175,7 @@ async fn ask(outlast: &str, url: &str) -> Result<(), Failure> {
 
 /// All streams to the server break while its input request is open. The server sends the request
 /// again on the resumed stream; the client gets it once, and its response reaches the server.
-async fn cut(outlast: &str, url: &str) -> Result<(), Failure> {
+async fn resume_cut_streams(outlast: &str, url: &str) -> Result<(), Failure> {
     let proxy = Proxy::start(url).await?;
     let gateway = Gateway::start(outlast, &proxy.url).await?;
     let (client, handler) = gateway.client().await?;
@@ -186,10 +186,10 @@ async fn cut(outlast: &str, url: &str) -> Result<(), Failure> {
         .wait_for(|request_count| *request_count > 0)
         .await?;
     for _ in 0..CUT_COUNT {
-        proxy.cut().await?;
+        proxy.break_connections().await?;
     }
     handler.answers.send_replace(true);
-    says(call, "# Research Report: tides").await?;
+    check_result(call, "# Research Report: tides").await?;
     let request_count = *handler.request_count.borrow();
     if request_count != 1 {
         return Err(format!("the client got the input request {request_count} times").into());
@@ -235,7 +235,7 @@ impl Proxy {
     }
 
     /// Breaks all connections and waits until the client has opened a stream again.
-    async fn cut(&self) -> Result<(), Failure> {
+    async fn break_connections(&self) -> Result<(), Failure> {
         let mut streams = self.streams.subscribe();
         let before = *streams.borrow_and_update();
         self.cuts.send_modify(|cuts| *cuts += 1);
@@ -285,7 +285,7 @@ async fn call(client: &Client, tool: &str) -> Result<Execution, Failure> {
     Ok(call)
 }
 
-async fn says(call: Execution, expected: &str) -> Result<(), Failure> {
+async fn check_result(call: Execution, expected: &str) -> Result<(), Failure> {
     match call.outcome().await? {
         outcome @ Outcome::Result(_)
             if outcome.text().is_some_and(|text| text.contains(expected)) =>

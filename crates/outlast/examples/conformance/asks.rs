@@ -30,7 +30,7 @@ pub(crate) fn tools() -> Vec<Tool> {
                 let mut form = form(&message, person);
                 form["requestedSchema"]["required"] = json!(["username", "email"]);
                 let answer = cx.elicit_raw(form).await?;
-                let text = format!("User response: {}", shown(&answer));
+                let text = format!("User response: {}", response_text(&answer));
                 Ok(content::result([content::text_block(text)]))
             },
         )
@@ -102,11 +102,11 @@ fn needs(name: &str, description: &str) -> Value {
 }
 
 fn completed(answer: Result<Value, ElicitError>) -> ToolResult {
-    let text = format!("Elicitation completed: {}", shown(&answer?));
+    let text = format!("Elicitation completed: {}", response_text(&answer?));
     Ok(content::result([content::text_block(text)]))
 }
 
-fn shown(answer: &Value) -> String {
+fn response_text(answer: &Value) -> String {
     let action = answer["action"].as_str().unwrap_or_default();
     format!("action={action}, content={}", answer["content"])
 }

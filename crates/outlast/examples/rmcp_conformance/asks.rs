@@ -12,7 +12,8 @@ pub(crate) async fn call(
     context: &Context,
 ) -> Result<Option<Value>, ErrorData> {
     let argument = |name: &str| arguments[name].as_str().unwrap_or_default();
-    let completed = |answer: &Value| text(format!("Elicitation completed: {}", shown(answer)));
+    let completed =
+        |answer: &Value| text(format!("Elicitation completed: {}", response_text(answer)));
     Ok(Some(match name {
         "test_sampling" => {
             let said = sample(argument("prompt"), context).await?;
@@ -27,7 +28,7 @@ pub(crate) async fn call(
             let mut request = fields(argument("message"), person);
             request["requestedSchema"]["required"] = json!(["username", "email"]);
             let answer = elicit(request, context).await?;
-            text(format!("User response: {}", shown(&answer)))
+            text(format!("User response: {}", response_text(&answer)))
         }
         "test_elicitation_sep1034_defaults" => {
             let defaults = json!({
@@ -92,7 +93,7 @@ fn choices() -> Value {
     })
 }
 
-fn shown(answer: &Value) -> String {
+fn response_text(answer: &Value) -> String {
     let action = answer["action"].as_str().unwrap_or_default();
     format!("action={action}, content={}", answer["content"])
 }

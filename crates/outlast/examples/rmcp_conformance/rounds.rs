@@ -31,21 +31,21 @@ pub(crate) fn call(
     Ok(Some(match &*request.name {
         "test_input_required_result_elicitation" => match named("user_name") {
             Some(name) => ToolResponse::Result(text(format!("Hello, {name}!"))),
-            None => asking([name()], None),
+            None => input_required([name()], None),
         },
         "test_input_required_result_sampling" => {
             if has("capital_question") {
                 ToolResponse::Result(text(said("capital_question")))
             } else {
                 let input = sampling("What is the capital of France?");
-                asking([("capital_question", SAMPLE, input)], None)
+                input_required([("capital_question", SAMPLE, input)], None)
             }
         }
         "test_input_required_result_list_roots" => {
             if has("client_roots") {
                 ToolResponse::Result(text(responses["client_roots"]["roots"].to_string()))
             } else {
-                asking([roots()], None)
+                input_required([roots()], None)
             }
         }
         "test_input_required_result_request_state"
@@ -54,7 +54,7 @@ pub(crate) fn call(
             (true, _) => return Err(ErrorData::invalid_params("the state is not ours", None)),
             (false, _) => {
                 let confirm = form("Please confirm", "ok", "boolean");
-                asking([("confirm", ELICIT, confirm)], Some(STATE))
+                input_required([("confirm", ELICIT, confirm)], Some(STATE))
             }
         },
         "test_input_required_result_multiple_inputs" => {
@@ -64,7 +64,7 @@ pub(crate) fn call(
                 ToolResponse::Result(text(format!("{name} {} {roots}", said("greeting"))))
             } else {
                 let greeting = ("greeting", SAMPLE, sampling("Generate a greeting"));
-                asking([name(), greeting, roots()], Some(STATE))
+                input_required([name(), greeting, roots()], Some(STATE))
             }
         }
         "test_input_required_result_multi_round" => {
@@ -77,11 +77,11 @@ pub(crate) fn call(
                 Some("one") if first => {
                     let state = format!("two {}", named("step1").unwrap_or_default());
                     let input = form("Step 2: What is your favorite color?", "color", "string");
-                    asking([("step2", ELICIT, input)], Some(&state))
+                    input_required([("step2", ELICIT, input)], Some(&state))
                 }
                 _ => {
                     let input = form("Step 1: What is your name?", "name", "string");
-                    asking([("step1", ELICIT, input)], Some("one"))
+                    input_required([("step1", ELICIT, input)], Some("one"))
                 }
             }
         }
@@ -91,13 +91,13 @@ pub(crate) fn call(
                 can["elicitation"].is_object(),
             ) {
                 (true, _) => ToolResponse::Result(text(responses.to_string())),
-                (false, true) => asking([name()], None),
-                (false, false) => asking([("greeting", SAMPLE, sampling("Greet."))], None),
+                (false, true) => input_required([name()], None),
+                (false, false) => input_required([("greeting", SAMPLE, sampling("Greet."))], None),
             }
         }
         "test_streaming_elicitation" => match named("user_name") {
             Some(name) => ToolResponse::Result(text(format!("Hello, {name}!"))),
-            None => asking([name()], None),
+            None => input_required([name()], None),
         },
         "test_missing_capability" if can["sampling"].is_object() => {
             ToolResponse::Result(text("it can be asked"))
@@ -124,13 +124,16 @@ pub(crate) fn prompt(request: &GetPromptRequestParams) -> Result<Option<ToolResp
         }
         None => {
             let input = form("What context should the prompt use?", "context", "string");
-            asking([("user_context", ELICIT, input)], None)
+            input_required([("user_context", ELICIT, input)], None)
         }
     }))
 }
 
 /// A response with input requests.
-pub(crate) fn asking(asks: impl IntoIterator<Item = Ask>, state: Option<&str>) -> ToolResponse {
+pub(crate) fn input_required(
+    asks: impl IntoIterator<Item = Ask>,
+    state: Option<&str>,
+) -> ToolResponse {
     let requests: Map<_, _> = asks
         .into_iter()
         .map(|(key, method, params)| (key.into(), json!({ "method": method, "params": params })))

@@ -8,7 +8,7 @@ use rmcp::model::{CallToolRequestParams, ClientCapabilities, ErrorData};
 use serde_json::{Map, Value, json};
 use tokio::sync::Notify;
 
-use crate::rounds::{ELICIT, asking};
+use crate::rounds::{ELICIT, input_required};
 use crate::{Context, ToolResponse, form, text, typed, untyped};
 
 /// All tasks, by id.
@@ -53,7 +53,7 @@ impl Tasks {
                     Some(name) => Work::Greet(name.to_owned()),
                     None if takes_tasks => {
                         let input = form("What is your name?", "name", "string");
-                        return Ok(Some(asking([("user_name", ELICIT, input)], None)));
+                        return Ok(Some(input_required([("user_name", ELICIT, input)], None)));
                     }
                     None => Work::Greet(String::new()),
                 }
