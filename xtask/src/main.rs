@@ -43,17 +43,17 @@ fn main() -> ExitCode {
         "dist" => dist::run(&args),
         "library" => library::run(&args),
         // Cargo starts test programs with it; see programs.rs.
-        "observe" => return ended(programs::observe(&args)),
+        "observe" => return exit_code(programs::observe(&args)),
         "help" | "--help" | "-h" => {
             print!("{HELP}");
             return ExitCode::SUCCESS;
         }
         other => Err(format!("no chore is named {other}\n\n{HELP}")),
     };
-    ended(done.map(|()| ExitCode::SUCCESS))
+    exit_code(done.map(|()| ExitCode::SUCCESS))
 }
 
-fn ended(done: Result<ExitCode, String>) -> ExitCode {
+fn exit_code(done: Result<ExitCode, String>) -> ExitCode {
     done.unwrap_or_else(|why| {
         eprintln!("xtask: {why}");
         ExitCode::FAILURE

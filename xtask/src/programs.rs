@@ -36,7 +36,7 @@ pub(crate) fn run() -> Result<(), String> {
         .arg(format!("target.'cfg(all())'.runner = {runner}"))
         .current_dir(root());
     let done = part::run(&mut command);
-    record::add("tests", &named(&names, &record::raw(RAW_RECORD)?))?;
+    record::add("tests", &full_names(&names, &record::raw(RAW_RECORD)?))?;
     done
 }
 
@@ -90,7 +90,7 @@ fn program(message: &Value) -> Option<(String, String)> {
 }
 
 /// The full names of tests that were recorded as `path<TAB>test`.
-fn named(programs: &BTreeMap<String, String>, raw: &[String]) -> Vec<String> {
+fn full_names(programs: &BTreeMap<String, String>, raw: &[String]) -> Vec<String> {
     raw.iter()
         .filter_map(|line| line.split_once('\t'))
         // Tests in documentation have their own programs.
@@ -144,6 +144,9 @@ mod tests {
         });
         let programs = BTreeMap::from_iter(program(&message));
         let raw = ["/t/gateway-1\tcells::all", "/t/other\tcells::all"].map(str::to_owned);
-        assert_eq!(named(&programs, &raw), ["outlast::gateway::cells::all"]);
+        assert_eq!(
+            full_names(&programs, &raw),
+            ["outlast::gateway::cells::all"]
+        );
     }
 }

@@ -28,8 +28,8 @@ pub(crate) fn lifecycles(environment: &Environment, table: &mut Table) -> BenchR
         let rounds = Rounds::<2, Pace>::run(environment.scale.rounds, |side| {
             let turn = environment.scale.turn;
             match side {
-                0 => pace(&runtime, callers, turn, &ours),
-                _ => pace(&runtime, callers, turn, &log),
+                0 => measure_lifecycles(&runtime, callers, turn, &ours),
+                _ => measure_lifecycles(&runtime, callers, turn, &log),
             }
         })?;
         let (per_second, cpu) = (
@@ -138,7 +138,7 @@ pub(crate) trait Lifecycle: Clone + Send + Sync + 'static {
 }
 
 /// Runs lifecycles in `callers` concurrent callers for about `turn`.
-fn pace(
+fn measure_lifecycles(
     runtime: &Runtime,
     callers: usize,
     turn: Duration,

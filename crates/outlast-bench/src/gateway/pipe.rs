@@ -40,7 +40,7 @@ impl Pipe {
     }
 
     /// Calls the tool for about `turn`.
-    pub(super) fn turn(&mut self, turn: Duration) -> BenchResult<Cost> {
+    pub(super) fn measure(&mut self, turn: Duration) -> BenchResult<Cost> {
         let request = format!(
             r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"plain","arguments":{ARGUMENTS}}}}}"#
         ) + "\n";

@@ -162,7 +162,7 @@ impl Environment {
             }
         }
         Rounds::run(self.scale.rounds, |side| {
-            sides[side].turn(&self.runtime, operations[side], self.scale.turn)
+            sides[side].measure(&self.runtime, operations[side], self.scale.turn)
         })
     }
 }

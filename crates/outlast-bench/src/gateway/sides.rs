@@ -33,15 +33,15 @@ pub(super) enum Upstream {
 
 impl Side {
     /// Runs every client for about `turn`.
-    pub(super) fn turn(
+    pub(super) fn measure(
         &mut self,
         runtime: &Runtime,
         operation: Operation,
         turn: Duration,
     ) -> BenchResult<Cost> {
         match self {
-            Self::Pipe(pipe) => pipe.turn(turn),
-            Self::Http(target) => target.turn(runtime, operation, turn),
+            Self::Pipe(pipe) => pipe.measure(turn),
+            Self::Http(target) => target.measure(runtime, operation, turn),
         }
     }
 }

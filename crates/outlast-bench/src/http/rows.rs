@@ -168,7 +168,7 @@ impl Environment {
                 .block_on(target.connect(connections, operation))?;
         }
         Rounds::run(self.scale.rounds, |side| {
-            targets[side].turn(&self.runtime, operation, self.scale.turn)
+            targets[side].measure(&self.runtime, operation, self.scale.turn)
         })
     }
 

@@ -157,7 +157,7 @@ impl Target {
     }
 
     /// Runs every client for about `turn`.
-    pub(crate) fn turn(
+    pub(crate) fn measure(
         &mut self,
         runtime: &Runtime,
         operation: Operation,
