@@ -17,7 +17,7 @@ fn text(output: &Output) -> String {
 }
 
 /// The candidates for the last of `words`.
-fn completed(home: &Path, words: &[&str]) -> Vec<String> {
+fn completions(home: &Path, words: &[&str]) -> Vec<String> {
     let program = Path::new(env!("CARGO_BIN_EXE_outlast"));
     let folder = program.parent().expect("a folder").display();
     let path = std::env::var("PATH").unwrap_or_default();
@@ -52,19 +52,19 @@ fn a_shell_completes_servers_tools_and_task_ids() {
     let config = r#"{ "mcpServers": { "files": { "command": "x" }, "web": { "command": "y" } } }"#;
     std::fs::write(home.path().join("mcp.json"), config).expect("it is written");
 
-    let commands = completed(home.path(), &["outlast", "comp"]);
+    let commands = completions(home.path(), &["outlast", "comp"]);
     assert_eq!(commands, ["completions"]);
-    let servers = completed(home.path(), &["outlast", "tools", "f"]);
+    let servers = completions(home.path(), &["outlast", "tools", "f"]);
     assert_eq!(servers, ["files"]);
-    let tools = completed(home.path(), &["outlast", "call", "web", "count"]);
+    let tools = completions(home.path(), &["outlast", "call", "web", "count"]);
     assert_eq!(tools, ["countdown"]);
 
     let list = outlast(home.path()).args(["tasks", "list", "--json"]).run();
     let list: Value = serde_json::from_slice(&list.stdout).expect("JSON");
     let id = list[0]["taskId"].as_str().expect("a task").to_owned();
-    let ids = completed(home.path(), &["outlast", "tasks", "get", &id[..12]]);
+    let ids = completions(home.path(), &["outlast", "tasks", "get", &id[..12]]);
     assert_eq!(ids, [id]);
-    let ids = completed(home.path(), &["outlast", "tasks", "get", ""]);
+    let ids = completions(home.path(), &["outlast", "tasks", "get", ""]);
     assert!(ids.len() >= 6, "servers and tasks: {ids:?}");
 }
 

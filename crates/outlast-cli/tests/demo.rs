@@ -17,7 +17,7 @@ fn a_demo_that_is_killed_loses_no_finished_result() {
     let store = folder.path().join("tasks.db");
     let finished = demo(&store, 20);
     assert!(finished.status.success(), "{finished:?}");
-    let before = listed(&store);
+    let before = list_tasks(&store);
     assert_eq!(before.len(), 4, "{before:?}");
     assert!(
         before.iter().all(|task| task["status"] != "working"),
@@ -34,7 +34,7 @@ fn a_demo_that_is_killed_loses_no_finished_result() {
     lines.find("the answer to the question", answered);
     child.kill().expect("the demo can be killed");
     child.wait().expect("the demo is gone");
-    let killed = listed(&store);
+    let killed = list_tasks(&store);
     assert_eq!(killed.len(), 8, "{killed:?}");
     for task in &before {
         assert!(killed.contains(task), "{task} is gone or changed");
@@ -74,7 +74,7 @@ fn a_demo_that_is_killed_loses_no_finished_result() {
             "{output}"
         );
     }
-    let after = listed(&store);
+    let after = list_tasks(&store);
     assert_eq!(after.len(), 8, "{after:?}");
     assert!(
         after.iter().all(|task| task["status"] != "working"),
@@ -83,7 +83,7 @@ fn a_demo_that_is_killed_loses_no_finished_result() {
     let new = demo(&store, 20);
     let output = String::from_utf8_lossy(&new.stderr).into_owned();
     assert!(!output.contains("The previous process ended"), "{output}");
-    assert_eq!(listed(&store).len(), 12);
+    assert_eq!(list_tasks(&store).len(), 12);
 }
 
 #[test]
@@ -110,7 +110,7 @@ fn the_result_of_a_task_is_read_by_id() {
     let folder = tempfile::tempdir().expect("a folder");
     let store = folder.path().join("tasks.db");
     demo(&store, 5);
-    for task in listed(&store) {
+    for task in list_tasks(&store) {
         let id = task["taskId"].as_str().expect("an id");
         let result = run(&["tasks", "result", id], &store);
         let result: Value = serde_json::from_slice(&result.stdout).expect("JSON");
@@ -163,7 +163,7 @@ fn demo(store: &Path, step: u32) -> Output {
     run(&["demo", "--step-ms", &step.to_string()], store)
 }
 
-fn listed(store: &Path) -> Vec<Value> {
+fn list_tasks(store: &Path) -> Vec<Value> {
     let list = run(&["tasks", "list", "--json"], store);
     let list: Value = serde_json::from_slice(&list.stdout).expect("JSON");
     list.as_array().expect("an array").clone()

@@ -23,13 +23,13 @@ fn a_store_in_use_is_copied_but_replaced_by_force() {
     assert_eq!(missing.status.code(), Some(5), "{missing:?}");
 
     let demo = start_demo(&store);
-    let before = listed(&store);
+    let before = list_tasks(&store);
     assert_eq!(before.len(), 4, "{before:?}");
     let done = backup(&store, &copy, &[]);
     assert!(done.status.success(), "{done:?}");
     let output = String::from_utf8_lossy(&done.stderr).into_owned();
     assert!(output.contains("clear text"), "{output}");
-    assert_eq!(ids(&listed(&copy)), ids(&before));
+    assert_eq!(ids(&list_tasks(&copy)), ids(&before));
     let mode = std::fs::metadata(&copy).expect("a copy").permissions();
     assert_eq!(mode.mode() & 0o777, 0o600);
 
@@ -47,7 +47,7 @@ fn a_store_in_use_is_copied_but_replaced_by_force() {
     let again = with_store(&["demo", "--step-ms", "5"], &copy).run();
     assert!(again.status.success(), "{again:?}");
     let is_open = |task: &Value| task["status"] == "working";
-    assert!(!listed(&copy).iter().any(is_open));
+    assert!(!list_tasks(&copy).iter().any(is_open));
 }
 
 /// Starts a demo whose tasks take long, and waits until its input request has a response.
@@ -63,7 +63,7 @@ fn backup(store: &Path, copy: &Path, more: &[&str]) -> Output {
     command.arg(copy).args(more).run()
 }
 
-fn listed(store: &Path) -> Vec<Value> {
+fn list_tasks(store: &Path) -> Vec<Value> {
     let list = with_store(&["tasks", "list", "--json"], store).run();
     let list = serde_json::from_slice::<Value>(&list.stdout);
     let list = list.expect("JSON");

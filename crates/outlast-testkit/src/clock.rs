@@ -13,10 +13,10 @@ use tokio::time::Instant;
 /// Clones are the same clock. Like the clock of a machine, it can be set without an effect on
 /// timers.
 #[derive(Clone, Debug)]
-pub struct SimClock(Arc<Mutex<Setting>>);
+pub struct SimClock(Arc<Mutex<ClockSetting>>);
 
 #[derive(Clone, Copy, Debug)]
-struct Setting {
+struct ClockSetting {
     shown: Timestamp,
     at: Instant,
 }
@@ -24,7 +24,7 @@ struct Setting {
 impl SimClock {
     /// A clock that shows `now`.
     pub fn new(now: Timestamp) -> Self {
-        Self(Arc::new(Mutex::new(Setting {
+        Self(Arc::new(Mutex::new(ClockSetting {
             shown: now,
             at: Instant::now(),
         })))
@@ -32,7 +32,7 @@ impl SimClock {
 
     /// Sets the clock to `now`, forwards or backwards.
     pub fn set(&self, now: Timestamp) {
-        *self.setting() = Setting {
+        *self.setting() = ClockSetting {
             shown: now,
             at: Instant::now(),
         };
@@ -48,7 +48,7 @@ impl SimClock {
         self.set(Timestamp(self.now().0.saturating_sub(millis(by))));
     }
 
-    fn setting(&self) -> MutexGuard<'_, Setting> {
+    fn setting(&self) -> MutexGuard<'_, ClockSetting> {
         // A panic cannot leave a single assignment half done.
         self.0.lock()
     }
@@ -56,7 +56,7 @@ impl SimClock {
 
 impl Clock for SimClock {
     fn now(&self) -> Timestamp {
-        let Setting { shown, at } = *self.setting();
+        let ClockSetting { shown, at } = *self.setting();
         shown.plus(millis(at.elapsed()))
     }
 }

@@ -300,11 +300,11 @@ impl Store for ModelStore {
     async fn claim(&self, node: NodeId, limit: usize) -> Result<Vec<Committed<Task>>, StoreError> {
         let mut world = self.world()?;
         let Content { tasks, nodes, .. } = &mut *world;
-        let lives = |node: &NodeId| nodes.contains_key(node);
+        let has_joined = |node: &NodeId| nodes.contains_key(node);
         let orphans = tasks.values_mut().filter(|entry| {
-            let offered = entry.offered.as_ref().is_some_and(lives);
+            let offered = entry.offered.as_ref().is_some_and(has_joined);
             let detached = entry.task.executor == NodeId::DETACHED;
-            entry.is_open() && !detached && !lives(&entry.task.executor) && !offered
+            entry.is_open() && !detached && !has_joined(&entry.task.executor) && !offered
         });
         let offers = orphans.take(limit).map(|entry| {
             entry.offered = Some(node);

@@ -98,13 +98,13 @@ impl Pty {
 
 impl TerminalProcess {
     /// What the terminal has received until now.
-    pub fn seen(&self) -> String {
+    pub fn received(&self) -> String {
         let seen = self.seen.lock();
         String::from_utf8_lossy(&seen).into_owned()
     }
 
     /// How the command ended, once it has and all of its output was received.
-    pub fn ended(&mut self) -> Option<ExitStatus> {
+    pub fn exit_status(&mut self) -> Option<ExitStatus> {
         let status = self.child.try_wait().expect("it can be waited for")?;
         self.reader.is_finished().then_some(status)
     }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use outlast_testkit::death::{ChildProcess, Death, Journal, SeededRandom};
 
-const MORTAL: &str = env!("CARGO_BIN_EXE_death_child");
+const DEATH_CHILD: &str = env!("CARGO_BIN_EXE_death_child");
 
 #[test]
 fn promises_hold_after_a_kill_at_a_random_moment() {
@@ -19,12 +19,12 @@ fn promises_hold_after_a_kill_at_a_random_moment() {
         )
     };
     // A child on a busy machine gets little done before it is killed.
-    lives("random", 100, 10, 1_000, plan);
+    kill_children("random", 100, 10, 1_000, plan);
 }
 
 #[test]
 fn promises_hold_when_death_comes_before_the_nth_commit() {
-    lives("before-commit", 40, 8, 200, |n, _| {
+    kill_children("before-commit", 40, 8, 200, |n, _| {
         (
             Death::At {
                 point: "before-commit",
@@ -37,7 +37,7 @@ fn promises_hold_when_death_comes_before_the_nth_commit() {
 
 #[test]
 fn promises_hold_when_death_comes_between_commit_and_visibility() {
-    lives("after-commit", 40, 8, 200, |n, _| {
+    kill_children("after-commit", 40, 8, 200, |n, _| {
         (
             Death::At {
                 point: "after-commit",
@@ -50,7 +50,7 @@ fn promises_hold_when_death_comes_between_commit_and_visibility() {
 
 #[test]
 fn promises_hold_when_death_comes_between_visibility_and_acknowledgement() {
-    lives("before-ack", 30, 6, 200, |n, _| {
+    kill_children("before-ack", 30, 6, 200, |n, _| {
         (
             Death::At {
                 point: "before-ack",
@@ -63,7 +63,7 @@ fn promises_hold_when_death_comes_between_visibility_and_acknowledgement() {
 
 #[test]
 fn promises_hold_when_death_comes_between_acknowledgement_and_notice() {
-    lives("before-notify", 30, 6, 200, |n, _| {
+    kill_children("before-notify", 30, 6, 200, |n, _| {
         (
             Death::At {
                 point: "before-notify",
@@ -76,7 +76,7 @@ fn promises_hold_when_death_comes_between_acknowledgement_and_notice() {
 
 #[test]
 fn promises_hold_on_a_disk_that_fails_and_recovers() {
-    lives("trouble", 30, 5, 300, |n, random| {
+    kill_children("trouble", 30, 5, 300, |n, random| {
         let at = 1 + random.below(30);
         let trouble = if n % 2 == 0 {
             format!("fsync@{at}")
@@ -92,10 +92,10 @@ fn promises_hold_on_a_disk_that_fails_and_recovers() {
 
 /// Lets `count` children live and die, `on_one` of them on each store. Checks at least `min_facts`
 /// acknowledged facts.
-fn lives(
+fn kill_children(
     name: &str,
     count: u64,
-    on_one: u64,
+    children_per_store: u64,
     min_facts: usize,
     plan: impl Fn(u64, &mut SeededRandom) -> (Death, Option<String>),
 ) {
@@ -110,15 +110,15 @@ fn lives(
     let mut folder = tempfile::tempdir().expect("a folder");
     let mut journal = Journal::default();
     for n in 0..count {
-        if n % on_one == 0 {
+        if n % children_per_store == 0 {
             facts += journal.facts();
             folder = tempfile::tempdir().expect("a folder");
             journal = Journal::default();
         }
         let path = folder.path().join("tasks.db");
         let (death, trouble) = plan(n, &mut random);
-        let life = ChildProcess::start(
-            Path::new(MORTAL),
+        let child = ChildProcess::start(
+            Path::new(DEATH_CHILD),
             &path,
             random.next(),
             death,
@@ -126,7 +126,7 @@ fn lives(
             None,
         )
         .expect("the child starts");
-        let ended = life.end().expect("the child can be watched");
+        let ended = child.end().expect("the child can be watched");
         unplanned += u64::from(!ended.as_planned);
         let checked = journal
             .note(ended.acks)
@@ -134,7 +134,7 @@ fn lives(
         if let Err(broken) = checked {
             let kept = folder.keep();
             panic!(
-                "{name}, life {n}, {death:?}, {trouble:?}, DEATH_SEED={seed}: {broken:?}; the store is in {kept:?}"
+                "{name}, child {n}, {death:?}, {trouble:?}, DEATH_SEED={seed}: {broken:?}; the store is in {kept:?}"
             );
         }
     }

@@ -68,7 +68,7 @@ points! {
 /// A creation that is acknowledged is run and kept; one that is refused leaves nothing at work.
 async fn create_survives(point: Point) {
     let harness = Harness::new(point).await;
-    harness.arm();
+    harness.start_failing();
     match harness.engine.create(call("gated")).await {
         Ok(created) => {
             let id = created.task().id;
@@ -78,7 +78,7 @@ async fn create_survives(point: Point) {
         Err(error) => assert!(error.is_transient(), "{error}"),
     }
     harness.tools.gate.add_permits(10);
-    harness.nothing_is_open().await;
+    harness.assert_idle().await;
     assert!(harness.tools.started.load(Ordering::SeqCst) <= 1);
     // The store is back, sooner or later.
     let id = harness.create("gated").await;
@@ -91,14 +91,14 @@ async fn finish_survives(point: Point) {
     let harness = Harness::new(point).await;
     let id = harness.create("gated").await;
     let waiters = [(); 3].map(|()| harness.waiter(id));
-    harness.arm();
+    harness.start_failing();
     harness.tools.gate.add_permits(1);
     for waiter in waiters {
         let settled = waiter.await.expect("it is answered");
         assert_eq!(settled.summary.ending, Ending::Result);
         assert_eq!(settled.body, Some(raw("1")));
     }
-    harness.nothing_is_open().await;
+    harness.assert_idle().await;
     assert_eq!(harness.tools.started.load(Ordering::SeqCst), 1);
     harness.holds_after_a_restart(&[id]).await;
 }
@@ -109,7 +109,7 @@ async fn cancel_survives(point: Point) {
     let harness = Harness::new(point).await;
     let id = harness.create("gated").await;
     let waiter = harness.waiter(id);
-    harness.arm();
+    harness.start_failing();
     eventually("the task is cancelled", async || {
         match harness.engine.cancel_now(&ada(), id).await {
             Ok(_) => true,
@@ -120,7 +120,7 @@ async fn cancel_survives(point: Point) {
     .await;
     let settled = waiter.await.expect("it is answered");
     assert_eq!(settled.summary.ending, Ending::Cancelled);
-    harness.nothing_is_open().await;
+    harness.assert_idle().await;
     harness.holds_after_a_restart(&[id]).await;
 }
 
@@ -130,7 +130,7 @@ async fn answer_survives(point: Point) {
     let id = harness.create("ask").await;
     let key = harness.open_key(id).await;
     let waiter = harness.waiter(id);
-    harness.arm();
+    harness.start_failing();
     let answers: BTreeMap<_, _> = [(key, InputResponse::Result(raw("2")))].into();
     eventually("the answer is stored", async || {
         let provided = harness
@@ -143,7 +143,7 @@ async fn answer_survives(point: Point) {
     })
     .await;
     assert_eq!(waiter.await.expect("it is answered").body, Some(raw("2")));
-    harness.nothing_is_open().await;
+    harness.assert_idle().await;
     harness.holds_after_a_restart(&[id]).await;
 }
 
@@ -155,7 +155,7 @@ async fn whoever_dies_before_it_gives_notice_leaves_what_was_stored() {
         let engine = harness.engine.clone();
         let mut acknowledged = Vec::new();
         if what == "create" {
-            harness.arm();
+            harness.start_failing();
             tokio::spawn(async move { engine.create(call("gated")).await.map(drop) });
         } else {
             let id = harness
@@ -166,7 +166,7 @@ async fn whoever_dies_before_it_gives_notice_leaves_what_was_stored() {
                 "answer" => [(harness.open_key(id).await, InputResponse::Result(raw("2")))].into(),
                 _ => BTreeMap::new(),
             };
-            harness.arm();
+            harness.start_failing();
             match what {
                 "finish" => harness.tools.gate.add_permits(1),
                 "cancel" => drop(tokio::spawn(async move {
@@ -211,13 +211,13 @@ async fn outcomes_wait_for_a_store_that_is_down() {
         ids.push(harness.create("gated").await);
     }
     let waiters: Vec<_> = ids.iter().map(|id| harness.waiter(*id)).collect();
-    harness.arm();
+    harness.start_failing();
     harness.tools.gate.add_permits(20);
     for waiter in waiters {
         assert_eq!(waiter.await.expect("it is answered").body, Some(raw("1")));
     }
     assert_eq!(harness.tools.started.load(Ordering::SeqCst), 20);
-    harness.nothing_is_open().await;
+    harness.assert_idle().await;
     harness.holds_after_a_restart(&ids).await;
 }
 
@@ -243,13 +243,13 @@ struct Harness {
     /// Beneath the faults.
     inner: Arc<dyn Store>,
     faults: Faults,
-    trouble: Arc<Trouble>,
+    trouble: Arc<FailAtPoint>,
     file: Option<(tempfile::TempDir, PathBuf)>,
 }
 
 impl Harness {
     async fn new(point: Point) -> Self {
-        let trouble = Arc::new(Trouble::new(point));
+        let trouble = Arc::new(FailAtPoint::new(point));
         let (inner, file): (Arc<dyn Store>, _) = match point {
             Point::Disk(..) | Point::Slow(_) => {
                 let folder = tempfile::tempdir().expect("a folder");
@@ -276,7 +276,7 @@ impl Harness {
     }
 
     /// From now on there is trouble.
-    fn arm(&self) {
+    fn start_failing(&self) {
         match self.point {
             Point::Strikes(strike, count) => self.faults.fail_writes(count, strike),
             Point::Late => self.faults.delay(Duration::from_millis(60)),
@@ -326,7 +326,7 @@ impl Harness {
     }
 
     /// P4, and no leak: soon nothing runs, nothing waits, no task is open.
-    async fn nothing_is_open(&self) {
+    async fn assert_idle(&self) {
         let quiet = async {
             loop {
                 let usage = self.inner.usage(&Owner::principal("ada")).await;
@@ -388,19 +388,19 @@ async fn wait(engine: &Engine, id: TaskId) -> EndedTask {
 
 /// Lets the disk fail at the next commits, or takes its time with all of them.
 #[derive(Debug)]
-struct Trouble {
+struct FailAtPoint {
     point: Point,
     left: AtomicI64,
 }
 
-impl Trouble {
+impl FailAtPoint {
     fn new(point: Point) -> Self {
         let left = AtomicI64::new(0);
         Self { point, left }
     }
 }
 
-impl FailPoints for Trouble {
+impl FailPoints for FailAtPoint {
     fn reached(&self, point: FailPoint) -> Option<DiskFailure> {
         match self.point {
             Point::Disk(when, fail) if when == point => {

@@ -13,7 +13,7 @@ fn run(words: &[&str]) -> CommandOutput {
     outlast(home.path()).args(words).run().into()
 }
 
-fn behind() -> String {
+fn gateway_backend() -> String {
     example("behind").to_str().expect("a path").to_owned()
 }
 
@@ -84,7 +84,7 @@ fn a_silent_command_is_reported_while_it_is_awaited() {
 fn a_port_in_use_is_named_by_every_server() {
     let taken = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = taken.local_addr().expect("it is bound").to_string();
-    let behind = behind();
+    let behind = gateway_backend();
     for words in [
         &["serve", "--http", &address, "--", &behind][..],
         &["demo", "--http", &address],
@@ -104,7 +104,7 @@ fn an_unusable_data_directory_is_named_by_every_command() {
     std::fs::write(&file, "").expect("it is written");
     let path = file.join("outlast");
     let path = path.to_str().expect("a path");
-    let behind = behind();
+    let behind = gateway_backend();
     for words in [
         &["tasks", "list"][..],
         &["demo"],
@@ -149,7 +149,7 @@ fn an_unusable_store_folder_is_named_by_every_server() {
     let folder = home.path().join("missing");
     let store = format!("sqlite:{}", folder.join("tasks.db").display());
     let folder = folder.to_str().expect("a path");
-    let behind = behind();
+    let behind = gateway_backend();
     for words in [
         &["demo", "--store", &store][..],
         &[
@@ -171,7 +171,7 @@ fn an_unusable_store_folder_is_named_by_every_server() {
 #[test]
 fn every_network_address_warns_and_the_snippet_can_be_used() {
     let home = TempDir::new().expect("a folder");
-    let behind = behind();
+    let behind = gateway_backend();
     let words = ["serve", "--http", "0.0.0.0:0", "--no-probe", "--", &behind];
     let mut serving = RunningCommand::start(outlast(home.path()).args(words));
     serving.until("warning: on 0.0.0.0 other machines can connect");

@@ -43,7 +43,7 @@ impl Hostile {
     }
 
     /// The output on a terminal of `outlast` with `words`, where `{}` is the URL.
-    fn seen(&self, words: &[&str], typed: &str) -> String {
+    fn terminal_output(&self, words: &[&str], typed: &str) -> String {
         let words = words.iter().map(|word| match *word {
             "{}" => self.process.url(),
             word => word,
@@ -65,7 +65,7 @@ impl Hostile {
 
     /// The same for a command that prints the text of a tool, which may have several lines.
     fn check_result(&self, words: &[&str], typed: &str, expected: &str) -> String {
-        let seen = self.seen(words, typed);
+        let seen = self.terminal_output(words, typed);
         for bad in ["\x1b]", "\x1b[2J", "\x07", "\u{9b}", "\u{9d}", "\u{202e}"] {
             assert!(!seen.contains(bad), "{words:?}: {bad:?} in {seen:?}");
         }
@@ -85,7 +85,8 @@ impl Hostile {
     /// Waits until the server and the store show the status message of the task. The tool sets it
     /// once, after the creation is acknowledged, and the server stores it later.
     fn wait_for_status(&self, id: &str) {
-        let get = |place: &[&str]| self.seen(&[&["tasks", "get"], place, &[id]].concat(), "");
+        let get =
+            |place: &[&str]| self.terminal_output(&[&["tasks", "get"], place, &[id]].concat(), "");
         until("the server and the store have the status message", || {
             get(&["--as", "v1", "{}"]).contains(CLEANED)
                 && get(&["--store", &self.store]).contains(CLEANED)
@@ -132,7 +133,7 @@ fn input_requests_of_servers_are_only_text() {
     let id = server.detach("asks");
     let get = ["tasks", "get", "--as", "v1", "{}", &id];
     until("the task has sent its input request", || {
-        server.seen(&get, "").contains("input_required")
+        server.terminal_output(&get, "").contains("input_required")
     });
     let answer = ["tasks", "answer", "--interactive", "--as", "v1", "{}", &id];
     let seen = server.check(&answer, "y\n\n\n", CLEANED);
@@ -145,7 +146,7 @@ fn changes_of_stored_tasks_are_only_text() {
     let id = server.detach(HOSTILE_TOOL);
     let get = ["tasks", "get", "--store", &server.store, &id];
     until("the task has ended", || {
-        server.seen(&get, "").contains("completed")
+        server.terminal_output(&get, "").contains("completed")
     });
     server.check(&get, "", "n\u{fffd}[2J");
     let refused = ["tasks", "rerun", &id];

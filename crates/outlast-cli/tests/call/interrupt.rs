@@ -6,7 +6,7 @@ use outlast_testkit::RunningCommand;
 use crate::harness::DemoServer;
 
 /// Follows a task of `steps` steps that has started.
-fn following(server: &DemoServer, options: &[&str], steps: &str) -> RunningCommand {
+fn follow_task(server: &DemoServer, options: &[&str], steps: &str) -> RunningCommand {
     let mut words = vec!["call"];
     words.extend(options);
     words.extend(["{}", "countdown", steps]);
@@ -18,7 +18,7 @@ fn following(server: &DemoServer, options: &[&str], steps: &str) -> RunningComma
 #[test]
 fn the_first_ctrl_c_asks_and_the_task_is_cancelled() {
     let server = DemoServer::start();
-    let mut call = following(&server, &["--interactive"], "from=1000");
+    let mut call = follow_task(&server, &["--interactive"], "from=1000");
     call.interrupt();
     call.until("[c]ancel the task, [d]etach and leave it running, or [s]tay?");
     call.type_line("c");
@@ -29,7 +29,7 @@ fn the_first_ctrl_c_asks_and_the_task_is_cancelled() {
 #[test]
 fn the_first_ctrl_c_asks_and_the_call_continues() {
     let server = DemoServer::start();
-    let mut call = following(&server, &["--interactive"], "from=50");
+    let mut call = follow_task(&server, &["--interactive"], "from=50");
     call.interrupt();
     call.until("or [s]tay?");
     call.type_line("s");
@@ -45,7 +45,7 @@ fn the_first_ctrl_c_asks_and_the_call_continues() {
 #[test]
 fn a_detached_task_is_watched_to_its_end() {
     let server = DemoServer::start();
-    let mut call = following(&server, &["--interactive"], "from=100");
+    let mut call = follow_task(&server, &["--interactive"], "from=100");
     call.interrupt();
     call.until("or [s]tay?");
     call.type_line("d");
@@ -68,7 +68,7 @@ fn a_detached_task_is_watched_to_its_end() {
 #[test]
 fn the_second_ctrl_c_detaches_without_an_answer() {
     let server = DemoServer::start();
-    let mut call = following(&server, &["--interactive"], "from=1000");
+    let mut call = follow_task(&server, &["--interactive"], "from=1000");
     call.interrupt();
     call.until("or [s]tay?");
     call.interrupt();
@@ -81,7 +81,7 @@ fn the_second_ctrl_c_detaches_without_an_answer() {
 #[test]
 fn without_a_terminal_tasks_are_detached_and_plain_calls_cancelled() {
     let server = DemoServer::start();
-    let call = following(&server, &[], "from=1000");
+    let call = follow_task(&server, &[], "from=1000");
     call.interrupt();
     let left = call.end();
     assert_eq!(left.code, Some(0), "{}", left.err);

@@ -9,7 +9,7 @@ use tempfile::TempDir;
 use crate::launcher::outlast;
 
 /// The program of the server and its store in `home`.
-fn survey(home: &TempDir) -> [String; 2] {
+fn survey_server(home: &TempDir) -> [String; 2] {
     let program = example("survey").display().to_string();
     let store = home.path().join("survey.db");
     [program, format!("sqlite:{}", store.display())]
@@ -18,7 +18,7 @@ fn survey(home: &TempDir) -> [String; 2] {
 #[test]
 fn a_form_of_several_fields_is_completed_on_the_terminal() {
     let home = TempDir::new().expect("a folder");
-    let [program, store] = survey(&home);
+    let [program, store] = survey_server(&home);
     let mut call = outlast(home.path())
         .args(["call", "--interactive", "survey", "--", &program, &store])
         .stdin(Stdio::piped())
@@ -81,7 +81,7 @@ fn a_form_of_several_fields_is_completed_on_the_terminal() {
 fn doctor_examines_both_eras_of_a_store_locking_server() {
     // The first process of the server ends before the second one starts.
     let home = TempDir::new().expect("a folder");
-    let [program, store] = survey(&home);
+    let [program, store] = survey_server(&home);
     let output = outlast(home.path())
         .args(["doctor", "--", &program, &store])
         .run();

@@ -9,7 +9,7 @@ use crate::harness::DemoServer;
 
 impl DemoServer {
     /// Runs the same command for the task in the store and at the server.
-    fn at_both(&self, words: &[&str], task: &str) -> [CommandOutput; 2] {
+    fn run_at_store_and_server(&self, words: &[&str], task: &str) -> [CommandOutput; 2] {
         let store = self.store();
         let at_store = [words, &["--store", &store, task]].concat();
         let at_server = [words, &["--as", "v1", "{}", task]].concat();
@@ -17,7 +17,7 @@ impl DemoServer {
     }
 
     /// Calls a tool and detaches its task.
-    fn leave(&self, words: &[&str]) -> String {
+    fn detach(&self, words: &[&str]) -> String {
         let output = self.run(&[&["call", "--as", "v1", "--detach", "{}"], words].concat());
         assert_eq!(output.code, Some(0), "{}", output.err);
         output.out.trim().to_owned()
@@ -27,23 +27,23 @@ impl DemoServer {
 #[test]
 fn exit_codes_are_the_same_for_store_and_server() {
     let server = DemoServer::with_store(Duration::from_millis(20));
-    let flaky = server.leave(&["flaky"]);
-    let counted = server.leave(&["countdown", "from=1"]);
-    let cancelled = server.leave(&["countdown", "from=1000"]);
+    let flaky = server.detach(&["flaky"]);
+    let counted = server.detach(&["countdown", "from=1"]);
+    let cancelled = server.detach(&["countdown", "from=1000"]);
     server.run(&["tasks", "cancel", "--as", "v1", "{}", &cancelled]);
     // The tasks end at the server before they are read in the store.
     for (task, code) in [(&flaky, 7), (&counted, 0), (&cancelled, 8)] {
         let waited = server.run(&["tasks", "result", "--as", "v1", "{}", task]);
         assert_eq!(waited.code, Some(code), "{}", waited.err);
-        for output in server.at_both(&["tasks", "result", "--json"], task) {
+        for output in server.run_at_store_and_server(&["tasks", "result", "--json"], task) {
             assert_eq!(output.code, Some(code), "{}", output.err);
         }
-        for output in server.at_both(&["tasks", "watch"], task) {
+        for output in server.run_at_store_and_server(&["tasks", "watch"], task) {
             assert_eq!(output.code, Some(code), "{}", output.err);
         }
     }
     for unknown in ["nonsense", "00000000000000000000000000"] {
-        for output in server.at_both(&["tasks", "get"], unknown) {
+        for output in server.run_at_store_and_server(&["tasks", "get"], unknown) {
             assert_eq!(output.code, Some(3), "{}", output.err);
             assert!(output.err.contains("next:"), "{}", output.err);
         }
@@ -53,10 +53,10 @@ fn exit_codes_are_the_same_for_store_and_server() {
 #[test]
 fn an_unknown_outcome_has_its_own_exit_code() {
     let mut server = DemoServer::with_store(Duration::from_secs(60));
-    let task = server.leave(&["flaky"]);
+    let task = server.detach(&["flaky"]);
     server.kill();
     server.start_again();
-    for output in server.at_both(&["tasks", "result"], &task) {
+    for output in server.run_at_store_and_server(&["tasks", "result"], &task) {
         assert_eq!(output.code, Some(9), "{}{}", output.out, output.err);
         assert!(
             output.err.contains("the outcome is unknown"),
@@ -124,7 +124,7 @@ fn detaching_while_the_server_is_down_prints_the_next_command() {
 #[test]
 fn tasks_that_no_process_runs_are_marked() {
     let mut server = DemoServer::with_store(Duration::from_secs(60));
-    let task = server.leave(&["countdown", "from=5"]);
+    let task = server.detach(&["countdown", "from=5"]);
     let store = server.store();
     let list = |server: &DemoServer| server.run(&["tasks", "list", "--store", &store]);
     let running = list(&server);
@@ -148,18 +148,18 @@ fn tasks_that_no_process_runs_are_marked() {
 #[test]
 fn an_id_can_be_shortened() {
     let server = DemoServer::with_store(Duration::from_millis(20));
-    let task = server.leave(&["countdown", "from=1"]);
-    let other = server.leave(&["countdown", "from=1"]);
+    let task = server.detach(&["countdown", "from=1"]);
+    let other = server.detach(&["countdown", "from=1"]);
     let same = task
         .bytes()
         .zip(other.bytes())
         .take_while(|(a, b)| a == b)
         .count();
-    for output in server.at_both(&["tasks", "get", "--json"], &task[..=same]) {
+    for output in server.run_at_store_and_server(&["tasks", "get", "--json"], &task[..=same]) {
         assert_eq!(output.json()["taskId"], task.as_str(), "{}", output.err);
     }
     if same > 0 {
-        for output in server.at_both(&["tasks", "get"], &task[..same]) {
+        for output in server.run_at_store_and_server(&["tasks", "get"], &task[..same]) {
             assert_eq!(output.code, Some(2), "{}", output.err);
         }
     }
@@ -168,7 +168,7 @@ fn an_id_can_be_shortened() {
 #[test]
 fn colours_follow_the_option_and_the_environment() {
     let server = DemoServer::with_store(Duration::from_millis(20));
-    server.leave(&["countdown", "from=1000"]);
+    server.detach(&["countdown", "from=1000"]);
     let store = server.store();
     for (words, variables, expected) in [
         (&[][..], &[][..], false),

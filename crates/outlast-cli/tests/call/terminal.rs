@@ -6,7 +6,7 @@ use crate::harness::DemoServer;
 use crate::launcher::outlast;
 
 /// The output of a call on a terminal with this number of columns.
-fn shown(columns: u16, variables: &[(&str, &str)], call: &[&str]) -> String {
+fn terminal_output(columns: u16, variables: &[(&str, &str)], call: &[&str]) -> String {
     let server = DemoServer::start();
     let mut command = server.command(&[&["call", "--as", "v1", "{}"], call].concat());
     command
@@ -18,7 +18,7 @@ fn shown(columns: u16, variables: &[(&str, &str)], call: &[&str]) -> String {
 #[test]
 fn a_terminal_line_is_redrawn_and_the_last_stays() {
     // S4-58, S4-60, S4-68.
-    let seen = shown(200, &[], &["countdown", "from=20"]);
+    let seen = terminal_output(200, &[], &["countdown", "from=20"]);
     let frames: Vec<_> = seen.split("\r\x1b[2K").collect();
     let turning = |sign: &str| {
         let begin = format!("{sign} Working: task ");
@@ -59,7 +59,7 @@ fn a_spinner_turns_while_the_command_connects() {
 
 #[test]
 fn a_line_is_cut_to_the_width_of_the_terminal() {
-    let seen = shown(30, &[("NO_COLOR", "1")], &["countdown", "from=20"]);
+    let seen = terminal_output(30, &[("NO_COLOR", "1")], &["countdown", "from=20"]);
     let mut frames: Vec<_> = seen.split("\r\x1b[2K").collect();
     let last = frames.pop().expect("there is one");
     assert!(last.starts_with("✔ Completed: task "), "{last:?}");
@@ -74,7 +74,7 @@ fn a_line_is_cut_to_the_width_of_the_terminal() {
 fn a_long_call_on_a_narrow_terminal_leaves_one_line() {
     let topic = "topic=ocean acidification and coral reefs";
     for columns in [40, 80] {
-        let seen = shown(columns, &[("NO_COLOR", "1")], &["research", topic]);
+        let seen = terminal_output(columns, &[("NO_COLOR", "1")], &["research", topic]);
         for frame in seen.split("\r\x1b[2K") {
             let line = frame.trim_end_matches(['\r', '\n']);
             let line = line.lines().next().unwrap_or_default();
@@ -115,7 +115,7 @@ fn doctor_and_tools_have_colours_and_fit_into_the_terminal() {
 
 #[test]
 fn a_failed_call_gets_no_check_mark() {
-    let seen = shown(80, &[("NO_COLOR", "1")], &["flaky"]);
+    let seen = terminal_output(80, &[("NO_COLOR", "1")], &["flaky"]);
     assert!(!seen.contains('✔'), "{seen:?}");
     assert!(seen.contains("✘ Failed: task "), "{seen:?}");
 }

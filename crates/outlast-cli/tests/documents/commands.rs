@@ -73,9 +73,9 @@ impl DocumentRunner {
         let began = Instant::now();
         let mut terminal = terminal;
         loop {
-            let ended = terminal.ended();
-            let shown = self.shown(&terminal.seen());
-            let missing = self.ids.all_found(&printed, &shown).err();
+            let ended = terminal.exit_status();
+            let shown = self.as_documented(&terminal.received());
+            let missing = self.ids.find_all(&printed, &shown).err();
             let is_ready = is_server && (!is_console || shown.contains("the link works once"));
             let complete = missing.is_none() && (is_ready || ended.is_some());
             if complete {
@@ -134,7 +134,7 @@ impl DocumentRunner {
         }
         words
             .iter()
-            .map(|word| self.ids.real(word).to_owned())
+            .map(|word| self.ids.real_id(word).to_owned())
             .collect()
     }
 
@@ -153,7 +153,7 @@ impl DocumentRunner {
     }
 
     /// The output as the document would show it.
-    fn shown(&self, seen: &str) -> String {
+    fn as_documented(&self, seen: &str) -> String {
         let text = without_escapes(seen).replace('\r', "\n");
         let home = self.home.path().display().to_string();
         text.replace(&home, HOME).replace(&self.address, ADDRESS)

@@ -11,24 +11,24 @@ const ID_LETTERS: usize = 8;
 
 impl Ids {
     /// Replaces an id of the document by the id of this run, cut to the same length.
-    pub(crate) fn real<'a>(&'a self, word: &'a str) -> &'a str {
+    pub(crate) fn real_id<'a>(&'a self, word: &'a str) -> &'a str {
         let known = word.get(..ID_LETTERS).and_then(|begin| self.0.get(begin));
         let known = known.filter(|_| is_id(word));
         known.map_or(word, |known| known.get(..word.len()).unwrap_or(known))
     }
 
     /// Checks that `printed` contains all `lines`, in this order. Other lines may be between them.
-    pub(crate) fn all_found(&mut self, lines: &[String], printed: &str) -> Result<(), String> {
+    pub(crate) fn find_all(&mut self, lines: &[String], printed: &str) -> Result<(), String> {
         let mut rest = printed.lines();
         for line in lines {
-            if !rest.any(|found| self.fits(line, found)) {
+            if !rest.any(|found| self.matches_line(line, found)) {
                 return Err(line.clone());
             }
         }
         Ok(())
     }
 
-    fn fits(&mut self, expected: &str, found: &str) -> bool {
+    fn matches_line(&mut self, expected: &str, found: &str) -> bool {
         let mut new = Vec::new();
         let mut found = found.split_whitespace();
         let mut words = expected.split_whitespace().peekable();
@@ -99,7 +99,11 @@ fn only_ids_and_long_numbers_may_differ() {
         ("a b", "a b c", false),
         ("a", "b", false),
     ] {
-        assert_eq!(ids.fits(expected, found), fits, "{expected} / {found}");
+        assert_eq!(
+            ids.matches_line(expected, found),
+            fits,
+            "{expected} / {found}"
+        );
     }
-    assert_eq!(ids.real("5ksmzk715k9jk0by6w40gkgzj6"), "1abcdef2");
+    assert_eq!(ids.real_id("5ksmzk715k9jk0by6w40gkgzj6"), "1abcdef2");
 }

@@ -89,7 +89,7 @@ fn commands_print_what_the_documents_show() {
     for (path, text) in documents() {
         let mut runner = None;
         for block in blocks(&text) {
-            follow(&path, &block, &mut runner, &mut skipped);
+            run_block(&path, &block, &mut runner, &mut skipped);
         }
     }
     let unused: Vec<_> = NOT_RUN
@@ -100,7 +100,7 @@ fn commands_print_what_the_documents_show() {
 }
 
 /// Executes a code block of `path`.
-fn follow(
+fn run_block(
     path: &str,
     block: &Block,
     runner: &mut Option<DocumentRunner>,

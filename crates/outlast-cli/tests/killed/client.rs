@@ -47,7 +47,7 @@ pub(crate) async fn until(caller: &mut Caller, task: &Value, word: &str) {
 }
 
 /// The names of all tasks that the client can list.
-pub(crate) async fn found(caller: &mut Caller) -> Vec<Value> {
+pub(crate) async fn listed_names(caller: &mut Caller) -> Vec<Value> {
     let all = match caller.kind {
         ClientKind::V1 => caller.request("tasks/list", json!({})).await["result"].clone(),
         // V2 has no list (BR-LT-2).
@@ -76,7 +76,7 @@ pub(crate) async fn end_of(caller: &mut Caller, task: &Value) -> CallEnd {
 pub(crate) async fn end_of_call(caller: &mut Caller, continuation: &Continuation) -> CallEnd {
     match continuation {
         Continuation::Task(task) => end_of(caller, task).await,
-        Continuation::Nothing => match &found(caller).await[..] {
+        Continuation::Nothing => match &listed_names(caller).await[..] {
             [task] => end_of(caller, task).await,
             other => panic!("there are {other:?}"),
         },

@@ -87,7 +87,7 @@ impl Harness {
     }
 
     /// Lets every call continue.
-    pub(crate) fn go(&self) {
+    pub(crate) fn release_calls(&self) {
         std::fs::write(self.file("go"), "").unwrap();
     }
 

@@ -8,7 +8,7 @@ use outlast_testkit::mcp::endpoint::Transport;
 use serde_json::{Value, json};
 
 use crate::cell::{Cell, Recovery, ServerKind};
-use crate::client::{Continuation, end_of, end_of_call, found, status, task_in, until};
+use crate::client::{Continuation, end_of, end_of_call, listed_names, status, task_in, until};
 use crate::gateway::ATTACHED;
 use crate::harness::Harness;
 
@@ -120,7 +120,7 @@ impl Case {
             CallState::Asked => until(caller, &task, "input_required").await,
             CallState::Answered => answer(caller, &task, harness).await,
             CallState::Finished => {
-                harness.go();
+                harness.release_calls();
                 until(caller, &task, "completed").await;
             }
             CallState::Working | CallState::Unstored => {}
@@ -152,7 +152,7 @@ impl Case {
                 _ => |method, _| panic!("{method} was answered before"),
             };
         }
-        harness.go();
+        harness.release_calls();
         let ended = end_of_call(caller, &continuation).await;
         let runs = match recovery {
             Recovery::RunsAgain => 2,
@@ -196,9 +196,9 @@ impl Case {
 
     /// No task was acknowledged, so none exists or it ends by the rules; and the gateway works.
     async fn check_unstored(self, harness: &Harness, caller: &mut Caller) {
-        harness.go();
+        harness.release_calls();
         tokio::time::sleep(Duration::from_millis(500)).await;
-        for task in found(caller).await {
+        for task in listed_names(caller).await {
             match end_of(caller, &task).await {
                 CallEnd::Result(_) => {}
                 CallEnd::Error(-32603, why) if why.contains("unknown") => {}

@@ -89,7 +89,7 @@ impl Sandbox {
             Some(0) => {}
             code => text.push_str(&format!("[exit code {}]\n", code.unwrap_or(-1))),
         }
-        self.shown(&text)
+        self.as_printed(&text)
     }
 
     /// Runs a server until it prints a failure with its next step. Returns the command and these
@@ -109,7 +109,7 @@ impl Sandbox {
         let _ = server.kill();
         let _ = server.wait();
         let quoted: Vec<_> = args.iter().map(|arg| quoted(arg)).collect();
-        self.shown(&format!(
+        self.as_printed(&format!(
             "\n$ outlast {}\n{what}\n{next}\n",
             quoted.join(" ")
         ))
@@ -128,7 +128,7 @@ impl Sandbox {
         command
     }
 
-    fn shown(&self, text: &str) -> String {
+    fn as_printed(&self, text: &str) -> String {
         let mut text = text.to_owned();
         if let Some((before, after)) = text.split_once("kill -9 ") {
             let after = after.trim_start_matches(|c: char| c.is_ascii_digit());

@@ -135,21 +135,21 @@ fn an_orphaned_server_is_ended_before_its_call_runs_again() {
     let address = gateway.kill();
     let left = pids();
     assert_eq!(left.len(), 1);
-    assert!(lives(&left[0]), "it does not end with its input");
+    assert!(is_running(&left[0]), "it does not end with its input");
     let gateway = start(&address);
     let read = gateway.run_ok(&["tasks", "result", "{}", &task]);
     assert!(read.contains("read"), "{read}");
-    assert!(!lives(&left[0]));
+    assert!(!is_running(&left[0]));
     assert_eq!(pids().len(), 2, "it was begun again");
     let met = std::fs::read_to_string(home.path().join("met"));
     assert_eq!(met.expect("it has looked"), "", "two ran at once");
     // The test ends without a kill, so no process may be left.
     terminate(gateway);
-    assert!(pids().iter().all(|pid| !lives(pid)));
+    assert!(pids().iter().all(|pid| !is_running(pid)));
 }
 
 /// Whether a process runs. One that has ended may be listed until its parent reads its status.
-fn lives(pid: &str) -> bool {
+fn is_running(pid: &str) -> bool {
     let shown = Command::new("ps").args(["-o", "stat=", "-p", pid]).run();
     let state = text(&shown.stdout);
     !state.trim().is_empty() && !state.contains('Z')

@@ -11,7 +11,7 @@ use crate::gateway::{GatewayProcess, outlast, text};
 fn a_task_of_one_gateway_is_followed_at_another() {
     let home = TempDir::new().expect("a folder");
     let url = PostgresServer::shared().fresh_url();
-    let (one, two) = (on(home.path(), &url), on(home.path(), &url));
+    let (one, two) = (start_on(home.path(), &url), start_on(home.path(), &url));
     let id = one.run_ok(&[
         "call", "{}", "wait", "ms=300", "--task", "--detach", "--as", "v1",
     ]);
@@ -28,7 +28,7 @@ fn a_task_of_one_gateway_is_followed_at_another() {
 fn nodes_are_listed_with_their_leases() {
     let home = TempDir::new().expect("a folder");
     let url = PostgresServer::shared().fresh_url();
-    let (one, _two) = (on(home.path(), &url), on(home.path(), &url));
+    let (one, _two) = (start_on(home.path(), &url), start_on(home.path(), &url));
     let table = one.run_ok(&["nodes", "--store", &url]);
     assert!(table.starts_with("NODE"), "{table}");
     assert_eq!(table.matches("joined").count(), 2, "{table}");
@@ -67,7 +67,7 @@ fn a_stopped_store_is_copied_to_a_database() {
     std::fs::create_dir(home.path().join("outlast")).expect("a folder");
     let from = format!("sqlite:{}", file.display());
     let url = PostgresServer::shared().fresh_url();
-    let gateway = on(home.path(), &from);
+    let gateway = start_on(home.path(), &from);
     let ended = gateway.run_ok(&[
         "call", "{}", "wait", "ms=1", "--task", "--detach", "--as", "v1",
     ]);
@@ -95,14 +95,14 @@ fn a_stopped_store_is_copied_to_a_database() {
     );
     // The gateway on the database makes its own token for the same local user.
     std::fs::remove_file(home.path().join("outlast/tasks.db.token")).expect("a token");
-    assert_waited(&on(home.path(), &url), &ended);
+    assert_waited(&start_on(home.path(), &url), &ended);
 }
 
 #[test]
 fn tasks_of_a_killed_gateway_are_settled_by_another() {
     let home = TempDir::new().expect("a folder");
     let url = PostgresServer::shared().fresh_url();
-    let (one, two) = (on(home.path(), &url), on(home.path(), &url));
+    let (one, two) = (start_on(home.path(), &url), start_on(home.path(), &url));
     let id = one.run_ok(&[
         "call",
         "{}",
@@ -126,7 +126,7 @@ fn tasks_of_a_killed_gateway_are_settled_by_another() {
 fn a_gateway_is_not_ready_while_its_database_is_away() {
     let home = TempDir::new().expect("a folder");
     let server = PostgresServer::start(PostgresSync::On, "");
-    let gateway = on(home.path(), &server.url("outlast"));
+    let gateway = start_on(home.path(), &server.url("outlast"));
     let id = gateway.run_ok(&[
         "call", "{}", "wait", "ms=10", "--task", "--detach", "--as", "v1",
     ]);
@@ -165,7 +165,7 @@ fn assert_waited(gateway: &GatewayProcess, id: &str) {
 }
 
 /// A gateway for the sample server on the store at `url`.
-fn on(home: &Path, url: &str) -> GatewayProcess {
+fn start_on(home: &Path, url: &str) -> GatewayProcess {
     let behind = example("behind");
     let words = ["--store", url, "--", behind.to_str().expect("a path")];
     GatewayProcess::start(home, "127.0.0.1:0", &words, 1)

@@ -20,7 +20,7 @@ fn start(home: &TempDir, settings: &Value, all: &Value) -> GatewayProcess {
     GatewayProcess::start(home.path(), "127.0.0.1:0", &words, 1)
 }
 
-fn as_bob(gateway: &GatewayProcess, words: &[&str]) -> Output {
+fn run_as_bob(gateway: &GatewayProcess, words: &[&str]) -> Output {
     outlast(&gateway.home)
         .args([words[0], &gateway.urls()[0]])
         .args(&words[1..])
@@ -47,7 +47,7 @@ fn open_calls_are_limited_per_owner_and_server() {
         "{}",
         error_text(&refused)
     );
-    let other = as_bob(&gateway, &["call", "echo", "say=hi"]);
+    let other = run_as_bob(&gateway, &["call", "echo", "say=hi"]);
     assert!(error_text(&other).contains("hi"), "{}", error_text(&other));
     gateway.run_ok(&["tasks", "cancel", "{}", &open]);
     until("there is room again", || {
@@ -63,7 +63,7 @@ fn open_calls_are_limited_per_server() {
     let home = TempDir::new().expect("a folder");
     let gateway = start(&home, &json!({ "openCalls": 1 }), &json!({}));
     gateway.run_ok(&LONG_CALL_WORDS);
-    let refused = as_bob(&gateway, &["call", "echo", "say=hi"]);
+    let refused = run_as_bob(&gateway, &["call", "echo", "say=hi"]);
     assert!(
         error_text(&refused).contains("`openCalls`"),
         "{}",
@@ -82,7 +82,7 @@ fn open_tasks_are_limited_per_owner_across_servers() {
     // A call that does not become a task is still answered.
     let plain = ["call", "{}", "echo", "say=hi", "--no-task"];
     assert_eq!(gateway.run_ok(&plain), "hi");
-    let other = as_bob(&gateway, &["call", "wait", "ms=1", "--task"]);
+    let other = run_as_bob(&gateway, &["call", "wait", "ms=1", "--task"]);
     assert!(
         error_text(&other).contains("waited"),
         "{}",
@@ -147,14 +147,14 @@ fn a_denied_tool_does_not_exist_for_its_caller() {
     let gateway = start(&home, &settings, &json!({}));
     let mine = gateway.run_ok(&["tools", "{}"]);
     assert!(mine.contains("wait") && !mine.contains("crash"), "{mine}");
-    let bobs = as_bob(&gateway, &["tools"]);
+    let bobs = run_as_bob(&gateway, &["tools"]);
     let bobs = error_text(&bobs);
     assert!(
         bobs.contains("echo") && !bobs.contains("wait") && !bobs.contains("crash"),
         "{bobs}"
     );
     assert_eq!(gateway.run_ok(&["call", "{}", "wait", "ms=1"]), "waited");
-    let echo = as_bob(&gateway, &["call", "echo", "say=hi"]);
+    let echo = run_as_bob(&gateway, &["call", "echo", "say=hi"]);
     assert!(echo.status.success(), "{}", error_text(&echo));
     for (token, tool) in [("bobs-secret", "wait"), (gateway.token().as_str(), "crash")] {
         // Sent as it is: `outlast call` would refuse a tool that is not listed.
@@ -217,7 +217,7 @@ fn each_principal_has_its_own_keys_at_a_server() {
         !mine.is_empty() && mine.iter().all(|key| key == "Bearer shared"),
         "{mine:?}"
     );
-    let echo = as_bob(&gateway, &["call", "echo", "say=hi"]);
+    let echo = run_as_bob(&gateway, &["call", "echo", "say=hi"]);
     assert!(echo.status.success(), "{}", error_text(&echo));
     let keys = std::fs::read_to_string(home.path().join("keys")).expect("the keys");
     assert_eq!(keys, "shared\nof-bob\n");
@@ -249,7 +249,7 @@ fn the_audit_file_says_who_did_what() {
     let open = gateway.run_ok(&LONG_CALL_WORDS);
     gateway.run_ok(&["tasks", "cancel", "{}", &open]);
     gateway.run_ok(&["tasks", "delete", &done]);
-    let asking = as_bob(&gateway, &["call", "ask", "--task", "--detach"]);
+    let asking = run_as_bob(&gateway, &["call", "ask", "--task", "--detach"]);
     let asked = text(&asking.stdout).trim().to_owned();
     until("it asks", || {
         let words = [

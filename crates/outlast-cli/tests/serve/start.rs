@@ -11,7 +11,7 @@ use tempfile::TempDir;
 use crate::gateway::{GatewayProcess, outlast, text};
 
 /// A server that refuses every request with `status` until the test ends. Returns its URL.
-fn refusing(status: &'static str) -> String {
+fn start_refusing_server(status: &'static str) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let url = format!("http://{}/mcp", listener.local_addr().expect("bound"));
     std::thread::spawn(move || {
@@ -34,8 +34,8 @@ fn an_unreachable_server_is_reported_at_start_with_next_step() {
         "down": { "url": "http://127.0.0.1:1/mcp" },
         "leaves": { "command": "sh", "args": ["-c", "echo no key >&2; exit 3"] },
         "missing": { "command": "/no/such/program" },
-        "oauth": { "url": refusing("401 Unauthorized") },
-        "old": { "url": refusing("405 Method Not Allowed") },
+        "oauth": { "url": start_refusing_server("401 Unauthorized") },
+        "old": { "url": start_refusing_server("405 Method Not Allowed") },
         "unknown": { "url": "http://no-such-host.invalid/mcp" },
     } });
     std::fs::write(home.path().join("mcp.json"), config.to_string()).expect("it is written");

@@ -26,7 +26,7 @@ fn begin(gateway: &GatewayProcess, call: &[&str]) -> String {
 }
 
 /// Checks the request for a status of a task, and returns its id.
-fn verified(request: &ReceivedRequest, task: &str, status: &str, authority: &str) -> String {
+fn verify_request(request: &ReceivedRequest, task: &str, status: &str, authority: &str) -> String {
     let id = request.header("webhook-id").to_owned();
     let seconds = request
         .header("webhook-timestamp")
@@ -65,12 +65,12 @@ fn a_delivery_without_an_answer_is_repeated_after_a_kill() {
     until("it is delivered again", || receiver.requests().len() == 2);
     let requests = receiver.requests();
     let ids = [&requests[0], &requests[1]]
-        .map(|request| verified(request, &task, "completed", gateway.authority()));
+        .map(|request| verify_request(request, &task, "completed", gateway.authority()));
     assert_eq!(ids[0], ids[1], "the receiver can ignore the second");
     // An accepted delivery is not repeated: the next one is of another task.
     let next = begin(&gateway, &["wait", "ms=1"]);
     until("the next is delivered", || receiver.requests().len() == 3);
-    verified(
+    verify_request(
         &receiver.requests()[2],
         &next,
         "completed",
@@ -102,7 +102,8 @@ fn a_refused_delivery_is_retried_even_after_a_kill() {
     });
     let first = &receiver.requests()[0];
     let ids = [first.clone(), of_task("input_required").expect("a request")];
-    let ids = ids.map(|request| verified(&request, &task, "input_required", gateway.authority()));
+    let ids =
+        ids.map(|request| verify_request(&request, &task, "input_required", gateway.authority()));
     assert_eq!(ids[0], ids[1]);
     // The kill has ended the call of a child process, which is a change of status, too.
     until("the end is delivered", || of_task("failed").is_some());

@@ -11,7 +11,8 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::harness::{
-    Serving, echo, host_of, leave, outlast, run, start_host, status, stdout_of, text,
+    RunningServe, call_echo, close_host, outlast, run, start_host, start_host_with, status,
+    stdout_of, text,
 };
 
 #[test]
@@ -38,7 +39,7 @@ fn the_gateway_command_shows_stops_and_logs() {
     }
     let id = host.task("wait", json!({ "ms": 1 }));
     host.call("tasks/result", json!({ "taskId": id }));
-    leave(host);
+    close_host(host);
     // `tasks list` and `tasks get` print the same whether a gateway runs or not.
     let shown = || {
         let list = stdout_of(home, &["tasks", "list"]);
@@ -62,7 +63,7 @@ fn the_gateway_command_shows_stops_and_logs() {
 fn a_log_that_is_a_symbolic_link_is_not_read() {
     let folder = TempDir::new().expect("a folder");
     let home = folder.path();
-    leave(start_host(home));
+    close_host(start_host(home));
     stdout_of(home, &["gateway", "stop"]);
     let secret = home.join("secret");
     std::fs::write(&secret, "precious\n").expect("it is written");
@@ -139,14 +140,14 @@ fn the_token_is_shown_once_and_its_file_is_private() {
     let home = folder.path();
     let none = run(home, &["gateway", "token"]);
     assert_eq!(none.status.code(), Some(2));
-    let mut first = Serving::start(home);
+    let mut first = RunningServe::start(home);
     let token = stdout_of(home, &["gateway", "token"]);
     assert!(token.starts_with("outlast_"), "{token}");
     first.stderr.until(&token);
     stdout_of(home, &["gateway", "stop"]);
     let file = home.join("outlast/tasks.db.token");
     std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o644)).expect("it is ours");
-    let mut second = Serving::start(home);
+    let mut second = RunningServe::start(home);
     second
         .stderr
         .until("`outlast gateway token` prints the TOKEN");
@@ -165,7 +166,7 @@ fn the_token_is_shown_once_and_its_file_is_private() {
 fn the_gateway_finds_tasks_of_every_owner_by_shortened_ids() {
     let folder = TempDir::new().expect("a folder");
     let home = folder.path();
-    let serving = Serving::start(home);
+    let serving = RunningServe::start(home);
     let words = [
         "call",
         &serving.url,
@@ -186,7 +187,7 @@ fn the_gateway_finds_tasks_of_every_owner_by_shortened_ids() {
 fn ended_tasks_of_any_owner_are_found_rerun_and_deleted() {
     let folder = TempDir::new().expect("a folder");
     let home = folder.path();
-    let serving = Serving::start(home);
+    let serving = RunningServe::start(home);
     let ids = |words: &[&str]| {
         let words = [&["tasks", "list", "--json"], words].concat();
         let list: Value = serde_json::from_str(&stdout_of(home, &words)).expect("JSON");
@@ -246,7 +247,7 @@ fn ended_tasks_of_any_owner_are_found_rerun_and_deleted() {
 fn the_second_signal_ends_serve_at_once() {
     let folder = TempDir::new().expect("a folder");
     let home = folder.path();
-    let mut serving = Serving::start(home);
+    let mut serving = RunningServe::start(home);
     let words = [
         "call",
         &serving.url,
@@ -260,7 +261,7 @@ fn the_second_signal_ends_serve_at_once() {
     serving.stderr.until("again stops at once");
     assert!(serving.child.try_wait().expect("a child").is_none());
     kill_process(serving.pid(), Signal::INT).expect("it runs");
-    ends_soon(&mut serving.child);
+    assert_ends_soon(&mut serving.child);
 }
 
 #[test]
@@ -288,7 +289,7 @@ fn demo_drains_on_either_signal_and_ends_on_the_second() {
         });
         assert!(child.try_wait().expect("a child").is_none(), "{signal:?}");
         kill_process(pid, signal).expect("it runs");
-        ends_soon(&mut child);
+        assert_ends_soon(&mut child);
     }
 }
 
@@ -323,7 +324,7 @@ fn a_demo_stopped_once_drains_and_reports_stored_tasks() {
 }
 
 /// Checks that a process ends before the 10 s that its calls have.
-fn ends_soon(child: &mut Child) {
+fn assert_ends_soon(child: &mut Child) {
     let begun = Instant::now();
     let ended = wait_for_end(child);
     assert!(!ended.success(), "{ended}");
@@ -371,9 +372,9 @@ fn an_adopted_file_starts_its_servers_through_the_relay() {
     command
         .env("XDG_DATA_HOME", home)
         .env("OUTLAST_BACKGROUND_IDLE_MS", "700");
-    let mut host = host_of(command.current_dir(home));
-    echo(&mut host, "adopted");
-    leave(host);
+    let mut host = start_host_with(command.current_dir(home));
+    call_echo(&mut host, "adopted");
+    close_host(host);
     stdout_of(home, &["adopt", "mcp.json", "--undo"]);
     assert_eq!(std::fs::read_to_string(&file).expect("a file"), original);
     assert!(!backup.exists());
@@ -392,7 +393,7 @@ fn serve_starts_the_command_behind_a_relay_and_not_itself() {
         &["--config", "mcp.json"][..],
         &["--", program, "stdio", "--", &behind],
     ] {
-        let serving = Serving::begin_with(home, server).started();
+        let serving = RunningServe::begin_with(home, server).started();
         let said = stdout_of(home, &["call", &serving.url, "echo", "say=once"]);
         assert_eq!(said, "once");
         // A relay would be a host of this gateway.
@@ -401,11 +402,11 @@ fn serve_starts_the_command_behind_a_relay_and_not_itself() {
         stdout_of(home, &["gateway", "stop"]);
     }
     // The relay of a host resolves the file in the same way.
-    let mut host = host_of(outlast(home).args(["stdio", "--config", "mcp.json", "mine"]));
-    echo(&mut host, "through the file");
+    let mut host = start_host_with(outlast(home).args(["stdio", "--config", "mcp.json", "mine"]));
+    call_echo(&mut host, "through the file");
     let status = status(home);
     assert_eq!(status["gateway"]["hosts"], 1, "{status}");
-    leave(host);
+    close_host(host);
     let nested = [
         "serve", "--", program, "stdio", "--config", "mcp.json", "mine",
     ];

@@ -14,11 +14,11 @@ use crate::launcher;
 /// A host with a relay to the sample server.
 pub(crate) fn start_host(home: &Path) -> ProcessClient {
     let behind = example("behind");
-    host_of(outlast(home).arg("stdio").arg("--").arg(behind))
+    start_host_with(outlast(home).arg("stdio").arg("--").arg(behind))
 }
 
 /// A host with the relay that `command` starts.
-pub(crate) fn host_of(command: &mut Command) -> ProcessClient {
+pub(crate) fn start_host_with(command: &mut Command) -> ProcessClient {
     let mut host = ProcessClient::start(command);
     host.initialize(json!({ "tasks": {}, "elicitation": {} }));
     host
@@ -26,7 +26,7 @@ pub(crate) fn host_of(command: &mut Command) -> ProcessClient {
 
 /// What a host gets from a relay that cannot start: the error of its `initialize` request, and then
 /// the standard error and the exit code of the process. The host keeps its pipe open.
-pub(crate) fn refused_host(home: &Path, words: &[&str]) -> (String, String, Option<i32>) {
+pub(crate) fn start_refused_host(home: &Path, words: &[&str]) -> (String, String, Option<i32>) {
     let mut child = outlast(home)
         .arg("stdio")
         .args(words)
@@ -54,7 +54,7 @@ pub(crate) fn refused_host(home: &Path, words: &[&str]) -> (String, String, Opti
 }
 
 /// Calls `echo` and checks its result.
-pub(crate) fn echo(host: &mut ProcessClient, say: &str) {
+pub(crate) fn call_echo(host: &mut ProcessClient, say: &str) {
     let params = json!({ "name": "echo", "arguments": { "say": say } });
     let response = host.call("tools/call", params);
     let said = &response["result"]["content"][0]["text"];
@@ -62,7 +62,7 @@ pub(crate) fn echo(host: &mut ProcessClient, say: &str) {
 }
 
 /// Closes the pipe of a relay, which must end without an error.
-pub(crate) fn leave(host: ProcessClient) {
+pub(crate) fn close_host(host: ProcessClient) {
     let status = host.close();
     assert!(status.success(), "{status}");
 }
@@ -113,14 +113,14 @@ pub(crate) fn kill_gateway(home: &Path) -> Pid {
 }
 
 /// A running `outlast serve`, killed when dropped.
-pub(crate) struct Serving {
+pub(crate) struct RunningServe {
     pub(crate) child: Child,
     pub(crate) url: String,
     stdout: OutputLines,
     pub(crate) stderr: OutputLines,
 }
 
-impl Serving {
+impl RunningServe {
     pub(crate) fn start(home: &Path) -> Self {
         Self::begin(home).started()
     }
@@ -164,7 +164,7 @@ impl Serving {
     }
 }
 
-impl Drop for Serving {
+impl Drop for RunningServe {
     fn drop(&mut self) {
         // The process may have ended already.
         let _ = self.child.kill();

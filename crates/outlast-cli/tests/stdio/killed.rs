@@ -5,7 +5,9 @@ use rustix::process::{Signal, kill_process};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::harness::{echo, gateway_pid, kill_gateway, leave, start_host, status, stdout_of};
+use crate::harness::{
+    call_echo, close_host, gateway_pid, kill_gateway, start_host, status, stdout_of,
+};
 
 #[test]
 fn a_host_keeps_its_server_when_the_gateway_is_killed() {
@@ -40,7 +42,7 @@ fn a_host_keeps_its_server_when_the_gateway_is_killed() {
     assert_eq!(task["result"]["status"], "failed", "{task}");
     let result = host.call("tasks/result", json!({ "taskId": ended }));
     assert_eq!(result["result"]["content"][0]["text"], "waited", "{result}");
-    echo(&mut host, "still here");
+    call_echo(&mut host, "still here");
     assert_ne!(gateway_pid(home), before);
     // The host received one response for each request, and no second result of `initialize`.
     assert!(
@@ -50,7 +52,7 @@ fn a_host_keeps_its_server_when_the_gateway_is_killed() {
         "{:?}",
         host.early()
     );
-    leave(host);
+    close_host(host);
 }
 
 #[test]
@@ -82,8 +84,8 @@ fn an_input_request_of_a_task_survives_the_gateway() {
     host.write(
         &json!({ "jsonrpc": "2.0", "id": input_request["id"], "result": { "action": "decline" } }),
     );
-    echo(&mut host, "still here");
-    leave(host);
+    call_echo(&mut host, "still here");
+    close_host(host);
 }
 
 #[test]
@@ -96,7 +98,7 @@ fn a_plain_calls_input_request_is_cancelled_at_the_host() {
     kill_gateway(home);
     let lost = host.answer_to(call);
     assert_eq!(lost["error"]["code"], -32603, "{lost}");
-    echo(&mut host, "still here");
+    call_echo(&mut host, "still here");
     let is_cancelled = |message: &Value| {
         message["method"] == "notifications/cancelled"
             && message["params"]["requestId"] == input_request["id"]
@@ -108,7 +110,7 @@ fn a_plain_calls_input_request_is_cancelled_at_the_host() {
         "{:?}",
         host.early()
     );
-    leave(host);
+    close_host(host);
 }
 
 #[test]
@@ -148,9 +150,9 @@ fn a_stopping_gateway_finishes_calls_and_loses_no_request() {
             "{stdout_of}"
         );
     }
-    echo(&mut host, "after its end");
+    call_echo(&mut host, "after its end");
     assert_ne!(gateway_pid(home), before);
-    leave(host);
+    close_host(host);
 }
 
 #[test]
@@ -158,7 +160,7 @@ fn a_stopped_gateway_restarts_when_the_host_needs_it() {
     let folder = TempDir::new().expect("a folder");
     let home = folder.path();
     let mut host = start_host(home);
-    echo(&mut host, "one");
+    call_echo(&mut host, "one");
     let before = gateway_pid(home);
     let stopped = stdout_of(home, &["gateway", "stop"]);
     assert_eq!(
@@ -166,7 +168,7 @@ fn a_stopped_gateway_restarts_when_the_host_needs_it() {
         format!("stopped process {}", before.as_raw_nonzero())
     );
     assert_eq!(status(home)["running"], false);
-    echo(&mut host, "two");
+    call_echo(&mut host, "two");
     assert_ne!(gateway_pid(home), before);
-    leave(host);
+    close_host(host);
 }

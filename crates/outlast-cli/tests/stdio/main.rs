@@ -14,7 +14,7 @@ use outlast_testkit::{example, until};
 use serde_json::json;
 use tempfile::TempDir;
 
-use harness::{host_of, leave, outlast, refused_host, run, start_host, text};
+use harness::{close_host, outlast, run, start_host, start_host_with, start_refused_host, text};
 
 #[test]
 fn the_next_relay_gets_the_result_after_a_host_ends() {
@@ -41,7 +41,7 @@ fn the_next_relay_gets_the_result_after_a_host_ends() {
         .permissions()
         .mode();
     assert_eq!(mode & 0o777, 0o600);
-    leave(one);
+    close_host(one);
     // No relay is connected, but the gateway stays for the running call.
     let listed = run(home, &["tasks", "list"]);
     assert!(
@@ -60,7 +60,7 @@ fn the_next_relay_gets_the_result_after_a_host_ends() {
         .as_str()
         .expect("a task")
         .to_owned();
-    leave(other);
+    close_host(other);
     let cancelled = run(home, &["tasks", "cancel", &hung]);
     assert!(cancelled.status.success(), "{}", text(&cancelled.stderr));
     // The log is readable by its owner only.
@@ -98,8 +98,8 @@ fn two_relays_share_one_gateway() {
     let result = hosts[1].call("tasks/result", task);
     assert_eq!(result["result"]["content"][0]["text"], "waited");
     let [one, two] = hosts;
-    leave(one);
-    leave(two);
+    close_host(one);
+    close_host(two);
     let socket = home.join("outlast/tasks.db.sock");
     until("the gateway has left", || !socket.exists());
 }
@@ -114,7 +114,7 @@ fn stdio_starts_a_configured_server_and_refuses_a_url() {
     let file = folder.path().join("mcp.json");
     std::fs::write(&file, config.to_string()).expect("it is written");
     let mut relay = outlast(folder.path());
-    let mut host = host_of(relay.args(["stdio", "--config", "mcp.json", "behind"]));
+    let mut host = start_host_with(relay.args(["stdio", "--config", "mcp.json", "behind"]));
     let stdout_of = host.call(
         "tools/call",
         json!({ "name": "echo", "arguments": { "say": "hi" } }),
@@ -123,12 +123,12 @@ fn stdio_starts_a_configured_server_and_refuses_a_url() {
         stdout_of["result"]["content"][0]["text"], "hi",
         "{stdout_of}"
     );
-    leave(host);
+    close_host(host);
     for (words, why) in [
         (&["--config", "mcp.json"][..], "name one of: behind, web"),
         (&["--config", "mcp.json", "web"], "outlast serve --config"),
     ] {
-        let (error, message, code) = refused_host(folder.path(), words);
+        let (error, message, code) = start_refused_host(folder.path(), words);
         assert_eq!(code, Some(2), "{message}");
         assert!(message.contains(why), "{message}");
         assert!(error.contains(why), "{error}");
@@ -139,7 +139,7 @@ fn stdio_starts_a_configured_server_and_refuses_a_url() {
 fn unknown_settings_are_reported_to_the_host() {
     let folder = TempDir::new().expect("a folder");
     let words = ["--settings", r#"{"gracems":1}"#, "--", "x"];
-    let (error, message, code) = refused_host(folder.path(), &words);
+    let (error, message, code) = start_refused_host(folder.path(), &words);
     assert_eq!(code, Some(2), "{message}");
     assert!(message.contains("write `graceMs`"), "{message}");
     assert!(error.contains("write `graceMs`"), "{error}");
@@ -163,5 +163,5 @@ fn cancelling_an_ended_task_is_an_error() {
     let why = text(&refused.stderr);
     assert_eq!(refused.status.code(), Some(1), "{why}");
     assert!(why.contains("has already ended (completed)"), "{why}");
-    leave(host);
+    close_host(host);
 }

@@ -6,7 +6,9 @@ use outlast_testkit::{example, until};
 use rustix::process::{Resource, Rlimit, getrlimit, prlimit};
 use tempfile::TempDir;
 
-use crate::harness::{echo, gateway_pid, host_of, leave, outlast, start_host, status};
+use crate::harness::{
+    call_echo, close_host, gateway_pid, outlast, start_host, start_host_with, status,
+};
 
 #[test]
 fn no_relay_fails_because_its_gateway_is_exiting() {
@@ -18,11 +20,11 @@ fn no_relay_fails_because_its_gateway_is_exiting() {
         // The gateway exits at about the time when the next relay starts.
         let mut command = outlast(home);
         command.env("OUTLAST_BACKGROUND_IDLE_MS", "60");
-        let mut host = host_of(command.arg("stdio").arg("--").arg(&behind));
-        echo(&mut host, &format!("round {round}"));
+        let mut host = start_host_with(command.arg("stdio").arg("--").arg(&behind));
+        call_echo(&mut host, &format!("round {round}"));
         // A gateway that is exiting is not reported any more, and the relay uses the next one.
         gateways.extend(status(home)["gateway"]["pid"].as_i64());
-        leave(host);
+        close_host(host);
         std::thread::sleep(Duration::from_millis(u64::from(40 + round * 3)));
     }
     // Some relays found the gateway of the previous one, some started another.
@@ -35,7 +37,7 @@ fn a_failed_accept_does_not_end_the_gateway() {
     let folder = TempDir::new().expect("a folder");
     let home = folder.path();
     let mut one = start_host(home);
-    echo(&mut one, "one");
+    call_echo(&mut one, "one");
     let pid = gateway_pid(home);
     let limit = |current| {
         let limit = Rlimit {
@@ -57,10 +59,10 @@ fn a_failed_accept_does_not_end_the_gateway() {
     });
     limit(before);
     let mut two = waiting.join().expect("it is served");
-    echo(&mut two, "two");
-    echo(&mut one, "one again");
+    call_echo(&mut two, "two");
+    call_echo(&mut one, "one again");
     assert_eq!(gateway_pid(home), pid);
     assert_eq!(status(home)["gateway"]["hosts"], 2);
-    leave(one);
-    leave(two);
+    close_host(one);
+    close_host(two);
 }

@@ -8,17 +8,17 @@ use serde_json::json;
 use tempfile::TempDir;
 
 use crate::harness::{
-    Serving, echo, gateway_pid, host_of, leave, outlast, refused_host, run, start_host, status,
-    stdout_of, text,
+    RunningServe, call_echo, close_host, gateway_pid, outlast, run, start_host, start_host_with,
+    start_refused_host, status, stdout_of, text,
 };
 
 #[test]
 fn a_relay_attaches_to_the_gateway_that_serve_runs() {
     let folder = TempDir::new().expect("a folder");
     let home = folder.path();
-    let serving = Serving::start(home);
+    let serving = RunningServe::start(home);
     let mut host = start_host(home);
-    echo(&mut host, "hi");
+    call_echo(&mut host, "hi");
     let status = status(home);
     assert_eq!(status["gateway"]["pid"], serving.child.id(), "{status}");
     assert_eq!(status["gateway"]["kind"], "serve");
@@ -29,7 +29,7 @@ fn a_relay_attaches_to_the_gateway_that_serve_runs() {
         stdout_of(home, &["call", &serving.url, "echo", "say=there"]),
         "there"
     );
-    leave(host);
+    close_host(host);
 }
 
 #[test]
@@ -37,11 +37,11 @@ fn serve_replaces_a_background_gateway_and_keeps_its_relays() {
     let folder = TempDir::new().expect("a folder");
     let home = folder.path();
     let mut host = start_host(home);
-    echo(&mut host, "one");
+    call_echo(&mut host, "one");
     let before = gateway_pid(home);
-    let mut serving = Serving::start(home);
+    let mut serving = RunningServe::start(home);
     assert_ne!(serving.pid(), before);
-    echo(&mut host, "two");
+    call_echo(&mut host, "two");
     assert_eq!(gateway_pid(home), serving.pid());
     // When it stops, the relay continues without it.
     let task = host.task("wait", json!({ "ms": 1 }));
@@ -49,12 +49,12 @@ fn serve_replaces_a_background_gateway_and_keeps_its_relays() {
     assert_eq!(result["result"]["content"][0]["text"], "waited", "{result}");
     kill_process(serving.pid(), Signal::TERM).expect("it runs");
     // Either gateway may respond, because the signal arrives at any time.
-    echo(&mut host, "three");
+    call_echo(&mut host, "three");
     serving.wait_for_end();
     let result = host.call("tasks/result", json!({ "taskId": task }));
     assert_eq!(result["result"]["content"][0]["text"], "waited", "{result}");
     assert_ne!(gateway_pid(home), serving.pid());
-    leave(host);
+    close_host(host);
 }
 
 #[test]
@@ -64,7 +64,7 @@ fn serve_waits_for_the_calls_of_a_background_gateway() {
     let gate = home.join("gate");
     let mut host = start_host(home);
     let task = host.task("wait", json!({ "file": gate }));
-    let mut serving = Serving::begin(home);
+    let mut serving = RunningServe::begin(home);
     serving
         .stderr
         .until("waiting for the gateway in the background");
@@ -74,14 +74,14 @@ fn serve_waits_for_the_calls_of_a_background_gateway() {
     assert_eq!(result["result"]["content"][0]["text"], "waited", "{result}");
     let serving = serving.started();
     assert_eq!(gateway_pid(home), serving.pid());
-    leave(host);
+    close_host(host);
 }
 
 #[test]
 fn a_second_serve_on_a_store_is_refused_by_name() {
     let folder = TempDir::new().expect("a folder");
     let home = folder.path();
-    let serving = Serving::start(home);
+    let serving = RunningServe::start(home);
     let behind = example("behind");
     let behind = behind.to_str().expect("a path");
     let refused = run(home, &["serve", "--http", "127.0.0.1:0", "--", behind]);
@@ -108,13 +108,13 @@ fn relays_that_differ_in_harmless_variables_share_a_server() {
             .env("_", shlvl)
             .env("OLDPWD", shlvl)
             .env("KEY", key);
-        host_of(command.arg("stdio").arg("--").arg(&behind))
+        start_host_with(command.arg("stdio").arg("--").arg(&behind))
     };
     let mut hosts = [window("1", "a"), window("2", "a"), window("3", "b")];
-    hosts.iter_mut().for_each(|host| echo(host, "hi"));
+    hosts.iter_mut().for_each(|host| call_echo(host, "hi"));
     let servers = status(home)["gateway"]["servers"].clone();
     assert_eq!(servers.as_array().map(Vec::len), Some(2), "{servers}");
-    hosts.into_iter().for_each(leave);
+    hosts.into_iter().for_each(close_host);
 }
 
 #[test]
@@ -132,7 +132,7 @@ fn a_store_in_use_is_reported_to_the_host() {
     until("the demo has the store", || {
         home.join("outlast/tasks.db-wal").exists()
     });
-    let (error, why, code) = refused_host(home, &["--", "server"]);
+    let (error, why, code) = start_refused_host(home, &["--", "server"]);
     demo.kill().expect("it runs");
     demo.wait().expect("it ends");
     assert_eq!(code, Some(5), "{why}");

@@ -32,7 +32,7 @@ pub struct ChildProcess {
 
 /// The end of a child process.
 #[derive(Debug)]
-pub struct Ended {
+pub struct ChildEnd {
     /// What the child acknowledged.
     pub acks: Vec<Ack>,
     /// Whether it ended as planned. A child may never reach the point at which it would abort.
@@ -90,7 +90,7 @@ impl ChildProcess {
     }
 
     /// Waits for the end of the child, or kills it, and returns everything that it acknowledged.
-    pub fn end(mut self) -> std::io::Result<Ended> {
+    pub fn end(mut self) -> std::io::Result<ChildEnd> {
         let as_planned = match self.death {
             Death::After(time) => {
                 std::thread::sleep(time);
@@ -104,7 +104,7 @@ impl ChildProcess {
         }
         self.child.wait()?;
         // The pipe is read to its end: everything that the child wrote counts.
-        Ok(Ended {
+        Ok(ChildEnd {
             acks: self.acks.iter().collect(),
             as_planned,
         })

@@ -167,7 +167,7 @@ impl Journal {
             .map(|made| &made.0)
             .collect();
         for owner in owners {
-            let mut seen = BTreeSet::new();
+            let mut listed = BTreeSet::new();
             let mut cursor = None;
             loop {
                 let page = engine.page(owner, cursor.as_deref(), 97).await;
@@ -176,7 +176,7 @@ impl Journal {
                     what: error.to_string(),
                 })?;
                 for task in &page.tasks {
-                    if !seen.insert(task.id().to_string()) {
+                    if !listed.insert(task.id().to_string()) {
                         return broken("P9", format!("task {} is listed twice", task.id()));
                     }
                 }
@@ -187,11 +187,11 @@ impl Journal {
             }
             let now = SystemClock.now().0;
             for (name, known) in &self.tasks {
-                let lives = known
+                let must_be_listed = known
                     .created
                     .as_ref()
                     .is_some_and(|(of, expires, _)| of == owner && *expires > now);
-                if lives && !seen.contains(name) {
+                if must_be_listed && !listed.contains(name) {
                     return broken("P9", format!("task {name} is not listed"));
                 }
             }

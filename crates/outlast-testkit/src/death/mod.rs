@@ -16,7 +16,7 @@ mod tools;
 mod work;
 
 pub use ack::Ack;
-pub use child::{ChildProcess, Death, Ended};
+pub use child::{ChildEnd, ChildProcess, Death};
 pub use journal::{BrokenPromise, Journal};
 pub use random::SeededRandom;
 pub use work::work;

@@ -143,9 +143,9 @@ impl Actor {
                 if self.known.len() > MAX_RECENT_TASKS {
                     self.known.pop_front();
                 }
-                tokio::spawn(see_the_end(self.engine.clone(), id, owner));
+                tokio::spawn(print_ending(self.engine.clone(), id, owner));
             }
-            Err(error) => refused(&error).await,
+            Err(error) => pause_after_refusal(&error).await,
         }
     }
 
@@ -164,14 +164,14 @@ impl Actor {
     async fn cancel_now(engine: &Engine, scope: Scope, id: TaskId) {
         match engine.cancel_now(&scope, id).await {
             Ok(_) => Ack::Cancelled { id: id.to_string() }.print(),
-            Err(error) => refused(&error).await,
+            Err(error) => pause_after_refusal(&error).await,
         }
     }
 
     async fn request_cancel(engine: &Engine, scope: Scope, id: TaskId) {
         match engine.request_cancel(&scope, id).await {
             Ok(()) => Ack::CancelAsked { id: id.to_string() }.print(),
-            Err(error) => refused(&error).await,
+            Err(error) => pause_after_refusal(&error).await,
         }
     }
 
@@ -195,7 +195,7 @@ impl Actor {
                     key: key.to_string(),
                 }
                 .print(),
-                Err(error) => refused(&error).await,
+                Err(error) => pause_after_refusal(&error).await,
             }
         }
     }
@@ -220,12 +220,12 @@ impl Actor {
                 value: self.record,
             }
             .print(),
-            Err(error) => refused(&error.into()).await,
+            Err(error) => pause_after_refusal(&error.into()).await,
         }
     }
 }
 
-async fn see_the_end(engine: Engine, id: TaskId, owner: Owner) {
+async fn print_ending(engine: Engine, id: TaskId, owner: Owner) {
     // Asked again where the store was down for a moment.
     loop {
         match engine.wait(&Scope::OwnedBy(owner.clone()), id).await {
@@ -248,7 +248,7 @@ async fn see_the_end(engine: Engine, id: TaskId, owner: Owner) {
     }
 }
 
-async fn refused(error: &EngineError) {
+async fn pause_after_refusal(error: &EngineError) {
     static LAST: Mutex<()> = Mutex::new(());
     if let EngineError::Store(error) = error
         && error.is_transient()

@@ -197,7 +197,7 @@ impl Caller {
             } else if kind == Some("input_required") {
                 answer = self.retry(params.clone(), result).await;
             } else {
-                return ended(&answer);
+                return call_end(&answer);
             }
         }
     }
@@ -212,7 +212,7 @@ impl Caller {
                 answer = self.retry(params.clone(), &answer["result"]).await;
             }
             if answer["result"]["structuredContent"]["ticket"].is_null() {
-                return ended(&answer);
+                return call_end(&answer);
             }
         }
     }
@@ -233,7 +233,7 @@ impl Caller {
             let now = self.until(&task, |now| now["status"] != "working").await;
             match now["status"].as_str().unwrap_or_else(|| panic!("{now}")) {
                 "completed" | "failed" => {
-                    return ended(
+                    return call_end(
                         &json!({ "result": now.get("result"), "error": now.get("error") }),
                     );
                 }
@@ -402,7 +402,7 @@ pub fn everything() -> Value {
     json!({ "elicitation": {}, "sampling": {}, "roots": {} })
 }
 
-fn ended(answer: &Value) -> CallEnd {
+fn call_end(answer: &Value) -> CallEnd {
     if let Some(error) = answer.get("error").filter(|error| !error.is_null()) {
         if error["data"]["status"] == "cancelled" {
             return CallEnd::Cancelled;

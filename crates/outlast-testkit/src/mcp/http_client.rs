@@ -176,7 +176,7 @@ impl HttpClient {
     }
 
     /// Ends the session.
-    pub async fn leave(&self) -> HttpResponse {
+    pub async fn delete_session(&self) -> HttpResponse {
         self.send("DELETE", &[], b"").await
     }
 

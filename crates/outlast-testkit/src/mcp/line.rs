@@ -44,7 +44,7 @@ impl Line {
     }
 
     /// An end whose other end is served by `serve`, in a task of its own.
-    pub fn served<F>(
+    pub fn served_by<F>(
         serve: impl FnOnce(BufReader<ReadHalf<DuplexStream>>, WriteHalf<DuplexStream>) -> F,
     ) -> Self
     where

@@ -17,12 +17,12 @@ use outlast_engine::{
 use outlast_wire::{Raw, Timestamp};
 
 use crate::script::{
-    CommandTemplate, Hand, KEYS, NODES, NewOne, OWNERS, RecordChange, Step, TASKS,
+    CommandTemplate, KEYS, NODES, OWNERS, RecordChange, RevisionChoice, Step, TASKS, TaskTemplate,
 };
 
 /// A store that can be closed and opened again.
 #[async_trait]
-pub(crate) trait Subject {
+pub(crate) trait TestedStore {
     fn store(&self) -> &Arc<dyn Store>;
 
     /// Closes the store and opens what it left.
@@ -33,17 +33,17 @@ pub(crate) trait Subject {
 #[derive(Debug, PartialEq)]
 pub(crate) enum Output {
     Stored(Task),
-    Known(TaskId),
+    Existing(TaskId),
     Refused(Refusal),
     Removed(Vec<TaskId>),
     Task(Option<(Snapshot, Task)>, Option<Raw>),
     Pages(Vec<Vec<Snapshot>>),
     Due(Vec<(TaskId, Revision)>, Option<Timestamp>),
-    SomeDue(usize),
+    DueCount(usize),
     Usage(Usage),
     Records(Vec<Record>),
     Swapped(bool),
-    Offered(Vec<(TaskId, Revision)>),
+    Claimed(Vec<(TaskId, Revision)>),
     Done,
     /// The step is not possible, such as a command that the task refuses.
     Nothing,
@@ -59,70 +59,70 @@ pub(crate) enum Refusal {
 }
 
 pub(crate) struct Harness<S> {
-    subject: S,
+    tested: S,
     now: Timestamp,
     /// The first revision of every task, for callers with a stale hand.
     first: BTreeMap<TaskId, Task>,
     /// The nodes that live, by their number in the script.
-    feeds: BTreeMap<u8, StoreEvents>,
+    joined: BTreeMap<u8, StoreEvents>,
     /// How many engines have left: an engine that joins again has a new name.
     departures: u64,
-    names: [u64; NODES as usize],
+    node_ids: [u64; NODES as usize],
 }
 
-impl<S: Subject> Harness<S> {
-    pub(crate) fn new(subject: S) -> Self {
+impl<S: TestedStore> Harness<S> {
+    pub(crate) fn new(tested: S) -> Self {
         Self {
-            subject,
+            tested,
             now: CREATED,
             first: BTreeMap::new(),
-            feeds: BTreeMap::new(),
+            joined: BTreeMap::new(),
             departures: 0,
-            names: std::array::from_fn(|n| n as u64 + 1),
+            node_ids: std::array::from_fn(|n| n as u64 + 1),
         }
     }
 
     pub(crate) async fn run(&mut self, step: &Step) -> Output {
         self.now = self.now.plus(50);
-        let store = self.subject.store().clone();
+        let store = self.tested.store().clone();
         match step {
             Step::Insert(new) => self.insert(new).await,
             Step::Change {
                 task,
-                action,
-                hand,
+                template,
+                revision,
                 skew,
                 records,
             } => {
                 let now = Timestamp(self.now.0.saturating_add_signed(*skew));
-                self.change(*task, action, *hand, now, records).await
+                self.change(*task, template, *revision, now, records).await
             }
             Step::Remove(picks) => {
                 let mut tasks = Vec::new();
-                for (n, hand) in picks {
-                    let task = self.in_hand(id(*n), *hand).await;
+                for (n, revision) in picks {
+                    let task = self.task_at(id(*n), *revision).await;
                     tasks.extend(task.map(|task| (task.id, task.revision)));
                 }
                 let mut gone = fixtures::removal(&store, tasks).await;
                 gone.sort();
                 Output::Removed(gone)
             }
-            Step::Look { task, owner } => {
+            Step::Get { task, owner } => {
                 let scope = owner.map_or(Scope::AnyTask, |n| Scope::OwnedBy(name(n)));
-                self.look(&scope, id(*task)).await
+                self.get_task(&scope, id(*task)).await
             }
-            Step::Walk { owner, limit } => self.walk(&name(*owner), *limit).await,
+            Step::List { owner, limit } => self.list_pages(&name(*owner), *limit).await,
             Step::Due { after } => {
                 self.now = self.now.plus(*after);
                 self.due().await
             }
-            Step::SomeDue { limit } => {
+            Step::DueCount { limit } => {
                 let due = store.due(self.now, *limit).await;
-                Output::SomeDue(due.expect("the store is open").tasks.len())
+                Output::DueCount(due.expect("the store is open").tasks.len())
             }
             Step::Usage(owner) => self.usage(&name(*owner)).await,
-            Step::Write(notes) => {
-                let written = store.write_records(self.records(notes)).await;
+            Step::Write(record_changes) => {
+                let written = store.write_records(self.records(record_changes)).await;
                 written.expect("the store is open");
                 Output::Done
             }
@@ -130,7 +130,7 @@ impl<S: Subject> Harness<S> {
                 expected,
                 kind,
                 key,
-                lives,
+                ttl_ms,
                 text,
             } => {
                 let swap = RecordSwap {
@@ -138,7 +138,7 @@ impl<S: Subject> Harness<S> {
                     record: Record {
                         key: record_key(*kind, *key),
                         owner: None,
-                        expires: lives.map(|lives| self.now.plus(lives)),
+                        expires: ttl_ms.map(|ttl_ms| self.now.plus(ttl_ms)),
                         bytes: bytes(*text),
                     },
                 };
@@ -152,7 +152,7 @@ impl<S: Subject> Harness<S> {
             Step::ReadAll(kind, owner) => self.read_all(*kind, *owner).await,
             Step::Join(n) => {
                 let feed = store.join(self.node(*n)).await;
-                self.feeds.insert(*n, feed.expect("the store is open"));
+                self.joined.insert(*n, feed.expect("the store is open"));
                 Output::Done
             }
             Step::Leave(n) => {
@@ -166,7 +166,7 @@ impl<S: Subject> Harness<S> {
                     self.leave(n).await;
                 }
                 drop(store);
-                self.subject.reopen().await;
+                self.tested.reopen().await;
                 Output::Done
             }
         }
@@ -176,10 +176,10 @@ impl<S: Subject> Harness<S> {
     pub(crate) async fn audit(&mut self) -> Vec<Output> {
         let mut all = Vec::new();
         for n in 0..TASKS {
-            all.push(self.look(&Scope::AnyTask, id(n)).await);
+            all.push(self.get_task(&Scope::AnyTask, id(n)).await);
         }
         for owner in (0..OWNERS).map(name) {
-            all.push(self.walk(&owner, 2).await);
+            all.push(self.list_pages(&owner, 2).await);
             all.push(self.usage(&owner).await);
         }
         for kind in 0..2 {
@@ -195,7 +195,7 @@ impl<S: Subject> Harness<S> {
         all
     }
 
-    async fn insert(&mut self, new: &NewOne) -> Output {
+    async fn insert(&mut self, new: &TaskTemplate) -> Output {
         let (owner_open, owner_retained, open, retained) = new.quota;
         let task = NewTask {
             owner: name(new.owner),
@@ -213,12 +213,12 @@ impl<S: Subject> Harness<S> {
                 .with_retained(retained),
             records: self.records(&new.records),
         };
-        match self.subject.store().insert(insert).await {
+        match self.tested.store().insert(insert).await {
             Ok(InsertResult::New(task)) => {
                 self.first.insert(task.id, (*task).clone());
                 Output::Stored((*task).clone())
             }
-            Ok(InsertResult::Existing(id)) => Output::Known(id),
+            Ok(InsertResult::Existing(id)) => Output::Existing(id),
             Err(error) => Output::Refused(error.into()),
         }
     }
@@ -226,16 +226,16 @@ impl<S: Subject> Harness<S> {
     async fn change(
         &self,
         n: u8,
-        action: &CommandTemplate,
-        hand: Hand,
+        template: &CommandTemplate,
+        revision: RevisionChoice,
         now: Timestamp,
         records: &[RecordChange],
     ) -> Output {
-        let Some(task) = self.in_hand(id(n), hand).await else {
+        let Some(task) = self.task_at(id(n), revision).await else {
             return Output::Nothing;
         };
-        let (store, expected) = (self.subject.store(), task.revision);
-        match Arc::new(task.clone()).apply(self.command(action, &task, now), now) {
+        let (store, expected) = (self.tested.store(), task.revision);
+        match Arc::new(task.clone()).apply(self.command(template, &task, now), now) {
             Err(_) => Output::Nothing,
             Ok(step) => match step.next {
                 Next::Removed => {
@@ -258,8 +258,8 @@ impl<S: Subject> Harness<S> {
         }
     }
 
-    async fn look(&self, scope: &Scope, id: TaskId) -> Output {
-        let store = self.subject.store();
+    async fn get_task(&self, scope: &Scope, id: TaskId) -> Output {
+        let store = self.tested.store();
         let shown = store.get(scope, id).await.expect("the store is open");
         let task = store.load(scope, id).await.expect("the store is open");
         let body = store.body(scope, id).await.expect("the store is open");
@@ -267,10 +267,10 @@ impl<S: Subject> Harness<S> {
         Output::Task(shown.zip(task.map(|task| (*task).clone())), body)
     }
 
-    async fn walk(&self, owner: &Owner, limit: usize) -> Output {
+    async fn list_pages(&self, owner: &Owner, limit: usize) -> Output {
         let (mut pages, mut after) = (Vec::new(), None);
         loop {
-            let page = self.subject.store().page(owner, after, limit).await;
+            let page = self.tested.store().page(owner, after, limit).await;
             let page = page.expect("the store is open");
             pages.push(page.tasks);
             after = page.next;
@@ -281,21 +281,21 @@ impl<S: Subject> Harness<S> {
     }
 
     async fn due(&self) -> Output {
-        let due = self.subject.store().due(self.now, 1_000).await;
+        let due = self.tested.store().due(self.now, 1_000).await;
         let mut due = due.expect("the store is open");
         due.tasks.sort();
         Output::Due(due.tasks, due.next)
     }
 
     async fn usage(&self, owner: &Owner) -> Output {
-        let used = self.subject.store().usage(owner).await;
+        let used = self.tested.store().usage(owner).await;
         Output::Usage(used.expect("the store is open"))
     }
 
     async fn read_all(&self, kind: u8, owner: Option<u8>) -> Output {
         let kind = record_key(kind, 0).kind;
         let owner = owner.map(name);
-        let found = self.subject.store();
+        let found = self.tested.store();
         let found = found.records(&kind, owner.as_ref(), self.now).await;
         let mut found = found.expect("the store is open");
         found.sort_by(|a, b| a.key.cmp(&b.key));
@@ -304,56 +304,56 @@ impl<S: Subject> Harness<S> {
 
     /// What is offered to a node, if it lives.
     async fn claim(&self, n: u8) -> Output {
-        if !self.feeds.contains_key(&n) {
+        if !self.joined.contains_key(&n) {
             return Output::Nothing;
         }
-        let offers = self.subject.store().claim(self.node(n), 1_000).await;
+        let offers = self.tested.store().claim(self.node(n), 1_000).await;
         let offers = offers.expect("the store is open");
         let mut offers: Vec<_> = offers.iter().map(|task| (task.id, task.revision)).collect();
         offers.sort();
-        Output::Offered(offers)
+        Output::Claimed(offers)
     }
 
     async fn leave(&mut self, n: u8) {
-        let left = self.subject.store().leave(self.node(n)).await;
+        let left = self.tested.store().leave(self.node(n)).await;
         left.expect("the store is open");
-        self.feeds.remove(&n);
+        self.joined.remove(&n);
         self.departures += 1;
-        self.names[usize::from(n)] = u64::from(NODES) + self.departures;
+        self.node_ids[usize::from(n)] = u64::from(NODES) + self.departures;
     }
 
     fn node(&self, n: u8) -> NodeId {
-        NodeId(self.names[usize::from(n)])
+        NodeId(self.node_ids[usize::from(n)])
     }
 
-    async fn in_hand(&self, id: TaskId, hand: Hand) -> Option<Task> {
-        match hand {
-            Hand::First => self.first.get(&id).cloned(),
-            Hand::Newest => {
-                let task = fixtures::loaded(self.subject.store(), id).await?;
+    async fn task_at(&self, id: TaskId, revision: RevisionChoice) -> Option<Task> {
+        match revision {
+            RevisionChoice::First => self.first.get(&id).cloned(),
+            RevisionChoice::Newest => {
+                let task = fixtures::loaded(self.tested.store(), id).await?;
                 Some((*task).clone())
             }
         }
     }
 
-    fn command(&self, action: &CommandTemplate, task: &Task, now: Timestamp) -> Command {
+    fn command(&self, template: &CommandTemplate, task: &Task, now: Timestamp) -> Command {
         let attempt = task.attempt;
         let key = |n: &u8| InputKey::new(format!("question {n}"));
-        match action {
-            CommandTemplate::Ask(n) => Command::RequestInput {
+        match template {
+            CommandTemplate::RequestInput(n) => Command::RequestInput {
                 attempt,
                 key: key(n),
                 request: fixtures::input_request(),
                 limit: usize::from(KEYS),
             },
-            CommandTemplate::Withdraw(n) => Command::WithdrawInput {
+            CommandTemplate::WithdrawInput(n) => Command::WithdrawInput {
                 attempt,
                 key: key(n),
             },
-            CommandTemplate::Answer(n) => {
+            CommandTemplate::ProvideInput(n) => {
                 Command::ProvideInput([(key(n), fixtures::input_response("[true]"))].into())
             }
-            CommandTemplate::Confirm(n) => Command::ConfirmInput {
+            CommandTemplate::ConfirmInput(n) => Command::ConfirmInput {
                 attempt,
                 key: key(n),
             },
@@ -361,7 +361,7 @@ impl<S: Subject> Harness<S> {
                 attempt,
                 message: format!("page {n}").into(),
             },
-            CommandTemplate::Attach => Command::SaveResumeState {
+            CommandTemplate::SaveResumeState => Command::SaveResumeState {
                 attempt,
                 state: ResumeState(Arc::from([0, 255])),
             },
@@ -383,23 +383,23 @@ impl<S: Subject> Harness<S> {
         }
     }
 
-    fn records(&self, notes: &[RecordChange]) -> Vec<RecordWrite> {
-        let write = |note: &RecordChange| match note {
+    fn records(&self, record_changes: &[RecordChange]) -> Vec<RecordWrite> {
+        let write = |change: &RecordChange| match change {
             RecordChange::Delete(kind, key) => RecordWrite::Delete(record_key(*kind, *key)),
             RecordChange::Put {
                 kind,
                 key,
                 owner,
-                lives,
+                ttl_ms,
                 text,
             } => RecordWrite::Put(Record {
                 key: record_key(*kind, *key),
                 owner: owner.map(name),
-                expires: lives.map(|lives| self.now.plus(lives)),
+                expires: ttl_ms.map(|ttl_ms| self.now.plus(ttl_ms)),
                 bytes: bytes(*text),
             }),
         };
-        notes.iter().map(write).collect()
+        record_changes.iter().map(write).collect()
     }
 }
 

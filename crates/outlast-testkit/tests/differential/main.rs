@@ -15,14 +15,14 @@ use outlast_testkit::{ModelStore, PostgresServer};
 use proptest::prelude::*;
 use tempfile::TempDir;
 
-use harness::{Harness, Subject};
+use harness::{Harness, TestedStore};
 use script::{Step, script};
 
 /// A store in this process, which has nothing to reopen.
 struct InProcess(Arc<dyn Store>);
 
 #[async_trait::async_trait]
-impl Subject for InProcess {
+impl TestedStore for InProcess {
     fn store(&self) -> &Arc<dyn Store> {
         &self.0
     }
@@ -45,7 +45,7 @@ impl InFile {
 }
 
 #[async_trait::async_trait]
-impl Subject for InFile {
+impl TestedStore for InFile {
     fn store(&self) -> &Arc<dyn Store> {
         &self.store
     }
@@ -71,7 +71,7 @@ impl InDatabase {
 }
 
 #[async_trait::async_trait]
-impl Subject for InDatabase {
+impl TestedStore for InDatabase {
     fn store(&self) -> &Arc<dyn Store> {
         &self.store
     }
@@ -124,8 +124,8 @@ proptest! {
 
 /// Plays a script to both and compares what they say.
 fn perform(
-    expected: impl Subject,
-    subject: impl Future<Output = impl Subject>,
+    expected: impl TestedStore,
+    tested: impl Future<Output = impl TestedStore>,
     script: &[Step],
 ) -> Result<(), TestCaseError> {
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -134,12 +134,12 @@ fn perform(
         .expect("a runtime can be built");
     runtime.block_on(async {
         let mut expected = Harness::new(expected);
-        let mut subject = Harness::new(subject.await);
+        let mut tested = Harness::new(tested.await);
         for (n, step) in script.iter().enumerate() {
-            let (output, expected_output) = (subject.run(step).await, expected.run(step).await);
+            let (output, expected_output) = (tested.run(step).await, expected.run(step).await);
             prop_assert_eq!(output, expected_output, "step {} was {:?}", n, step);
         }
-        let (output, expected_output) = (subject.audit().await, expected.audit().await);
+        let (output, expected_output) = (tested.audit().await, expected.audit().await);
         prop_assert_eq!(output, expected_output, "at the end");
         Ok(())
     })

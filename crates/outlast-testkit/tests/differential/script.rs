@@ -17,25 +17,25 @@ pub(crate) const KEYS: u8 = 4;
 /// One thing that is done.
 #[derive(Clone, Debug)]
 pub(crate) enum Step {
-    Insert(NewOne),
+    Insert(TaskTemplate),
     /// A command is applied to a task, and the step stored.
     Change {
         task: u8,
-        action: CommandTemplate,
+        template: CommandTemplate,
         /// Whether the step is computed from the newest revision.
-        hand: Hand,
+        revision: RevisionChoice,
         /// How far the clock of the caller is off.
         skew: i64,
         records: Vec<RecordChange>,
     },
-    Remove(Vec<(u8, Hand)>),
+    Remove(Vec<(u8, RevisionChoice)>),
     /// A read of a task in the scope of an owner, or in the scope of all tasks.
-    Look {
+    Get {
         task: u8,
         owner: Option<u8>,
     },
     /// An owner's list is walked in pages.
-    Walk {
+    List {
         owner: u8,
         limit: usize,
     },
@@ -44,7 +44,7 @@ pub(crate) enum Step {
         after: u64,
     },
     /// The same, but only a few are wanted.
-    SomeDue {
+    DueCount {
         limit: usize,
     },
     Usage(u8),
@@ -54,7 +54,7 @@ pub(crate) enum Step {
         expected: Option<u8>,
         kind: u8,
         key: u8,
-        lives: Option<u64>,
+        ttl_ms: Option<u64>,
         text: u8,
     },
     Read(u8, u8),
@@ -68,7 +68,7 @@ pub(crate) enum Step {
 
 /// A task to be added.
 #[derive(Clone, Debug)]
-pub(crate) struct NewOne {
+pub(crate) struct TaskTemplate {
     pub(crate) task: u8,
     pub(crate) owner: u8,
     pub(crate) key: Option<u8>,
@@ -83,7 +83,7 @@ pub(crate) struct NewOne {
 
 /// Which revision a caller has in hand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Hand {
+pub(crate) enum RevisionChoice {
     Newest,
     First,
 }
@@ -91,12 +91,12 @@ pub(crate) enum Hand {
 /// A command but for what depends on the task.
 #[derive(Clone, Debug)]
 pub(crate) enum CommandTemplate {
-    Ask(u8),
-    Withdraw(u8),
-    Answer(u8),
-    Confirm(u8),
+    RequestInput(u8),
+    WithdrawInput(u8),
+    ProvideInput(u8),
+    ConfirmInput(u8),
     Status(u8),
-    Attach,
+    SaveResumeState,
     CancelNow,
     RequestCancel(u64),
     End(Outcome),
@@ -112,7 +112,7 @@ pub(crate) enum RecordChange {
         kind: u8,
         key: u8,
         owner: Option<u8>,
-        lives: Option<u64>,
+        ttl_ms: Option<u64>,
         text: u8,
     },
     Delete(u8, u8),
@@ -124,19 +124,25 @@ pub(crate) fn script() -> impl Strategy<Value = Vec<Step>> {
 
 fn step() -> impl Strategy<Value = Step> {
     let task = || 0..TASKS;
-    let change = (task(), action(), hand(), -500i64..500, notes());
+    let change = (
+        task(),
+        template(),
+        revision(),
+        -500i64..500,
+        record_changes(),
+    );
     prop_oneof![
-        8 => new_one().prop_map(Step::Insert),
-        16 => change.prop_map(|(task, action, hand, skew, records)| Step::Change {
-            task, action, hand, skew, records,
+        8 => task_template().prop_map(Step::Insert),
+        16 => change.prop_map(|(task, template, revision, skew, records)| Step::Change {
+            task, template, revision, skew, records,
         }),
-        3 => vec((task(), hand()), 0..3).prop_map(Step::Remove),
-        4 => (task(), option::of(0..OWNERS)).prop_map(|(task, owner)| Step::Look { task, owner }),
-        3 => (0..OWNERS, 1usize..4).prop_map(|(owner, limit)| Step::Walk { owner, limit }),
+        3 => vec((task(), revision()), 0..3).prop_map(Step::Remove),
+        4 => (task(), option::of(0..OWNERS)).prop_map(|(task, owner)| Step::Get { task, owner }),
+        3 => (0..OWNERS, 1usize..4).prop_map(|(owner, limit)| Step::List { owner, limit }),
         3 => (0u64..4_000).prop_map(|after| Step::Due { after }),
-        1 => (0usize..4).prop_map(|limit| Step::SomeDue { limit }),
+        1 => (0usize..4).prop_map(|limit| Step::DueCount { limit }),
         2 => (0..OWNERS).prop_map(Step::Usage),
-        2 => notes().prop_map(Step::Write),
+        2 => record_changes().prop_map(Step::Write),
         2 => swap(),
         2 => (0..2u8, 0..KEYS).prop_map(|(kind, key)| Step::Read(kind, key)),
         2 => (0..2u8, option::of(0..OWNERS)).prop_map(|(kind, owner)| Step::ReadAll(kind, owner)),
@@ -156,24 +162,24 @@ fn swap() -> impl Strategy<Value = Step> {
         option::of(0u64..9_000),
         0..3u8,
     );
-    fields.prop_map(|(expected, kind, key, lives, text)| Step::Swap {
+    fields.prop_map(|(expected, kind, key, ttl_ms, text)| Step::Swap {
         expected,
         kind,
         key,
-        lives,
+        ttl_ms,
         text,
     })
 }
 
-fn new_one() -> impl Strategy<Value = NewOne> {
+fn task_template() -> impl Strategy<Value = TaskTemplate> {
     let keep = prop_oneof![Just(TtlPolicy::Strict), Just(TtlPolicy::KeepLive)];
     let life = (1u64..20_000, keep, option::of(0u64..20_000));
     let quota = (1u32..5, 1u32..6, 1u64..8, 1u64..9);
     let names = (0..TASKS, 0..OWNERS, option::of(0..KEYS), 0..NODES);
-    (names, life, quota, notes()).prop_map(|(names, life, quota, records)| {
+    (names, life, quota, record_changes()).prop_map(|(names, life, quota, records)| {
         let (task, owner, key, executor) = names;
         let (ttl, keep, run_limit) = life;
-        NewOne {
+        TaskTemplate {
             task,
             owner,
             key,
@@ -187,20 +193,20 @@ fn new_one() -> impl Strategy<Value = NewOne> {
     })
 }
 
-fn hand() -> impl Strategy<Value = Hand> {
-    prop_oneof![5 => Just(Hand::Newest), 1 => Just(Hand::First)]
+fn revision() -> impl Strategy<Value = RevisionChoice> {
+    prop_oneof![5 => Just(RevisionChoice::Newest), 1 => Just(RevisionChoice::First)]
 }
 
-fn action() -> impl Strategy<Value = CommandTemplate> {
+fn template() -> impl Strategy<Value = CommandTemplate> {
     let key = || 0..KEYS;
     let how = prop_oneof![Just(Takeover::Rerun), Just(Takeover::Reattach)];
     prop_oneof![
-        4 => key().prop_map(CommandTemplate::Ask),
-        1 => key().prop_map(CommandTemplate::Withdraw),
-        3 => key().prop_map(CommandTemplate::Answer),
-        1 => key().prop_map(CommandTemplate::Confirm),
+        4 => key().prop_map(CommandTemplate::RequestInput),
+        1 => key().prop_map(CommandTemplate::WithdrawInput),
+        3 => key().prop_map(CommandTemplate::ProvideInput),
+        1 => key().prop_map(CommandTemplate::ConfirmInput),
         3 => key().prop_map(CommandTemplate::Status),
-        1 => Just(CommandTemplate::Attach),
+        1 => Just(CommandTemplate::SaveResumeState),
         1 => Just(CommandTemplate::CancelNow),
         1 => (0u64..9_000).prop_map(CommandTemplate::RequestCancel),
         3 => outcome().prop_map(CommandTemplate::End),
@@ -224,7 +230,7 @@ fn outcome() -> impl Strategy<Value = Outcome> {
     ]
 }
 
-fn notes() -> impl Strategy<Value = Vec<RecordChange>> {
+fn record_changes() -> impl Strategy<Value = Vec<RecordChange>> {
     let put = (
         0..2u8,
         0..KEYS,
@@ -232,9 +238,9 @@ fn notes() -> impl Strategy<Value = Vec<RecordChange>> {
         option::of(0u64..9_000),
         0..6u8,
     );
-    let note = prop_oneof![
-        3 => put.prop_map(|(kind, key, owner, lives, text)| RecordChange::Put { kind, key, owner, lives, text }),
+    let change = prop_oneof![
+        3 => put.prop_map(|(kind, key, owner, ttl_ms, text)| RecordChange::Put { kind, key, owner, ttl_ms, text }),
         1 => (0..2u8, 0..KEYS).prop_map(|(kind, key)| RecordChange::Delete(kind, key)),
     ];
-    vec(note, 0..3)
+    vec(change, 0..3)
 }

@@ -134,7 +134,7 @@ impl EngineClient {
 }
 
 pub(crate) async fn open(store: Arc<dyn Store>, history: &Arc<History>) -> Engine {
-    let asker = Arc::new(Asker(history.clone()));
+    let asker = Arc::new(ElicitingTool(history.clone()));
     let opened = Engine::builder(store).runner("asker", asker).open().await;
     opened.expect("the store is open").0
 }
@@ -160,10 +160,10 @@ pub(crate) async fn create(engine: &Engine, history: &History) -> TaskId {
 }
 
 /// Sends an input request and ends with the response.
-struct Asker(Arc<History>);
+struct ElicitingTool(Arc<History>);
 
 #[async_trait]
-impl Runner for Asker {
+impl Runner for ElicitingTool {
     async fn run(&self, _: Arc<Origin>, cx: CallContext) -> outlast_engine::Outcome {
         self.0.requested(cx.id(), ASKER, Op::Ask);
         let request = InputRequest::new(InputKind::ElicitForm, None);

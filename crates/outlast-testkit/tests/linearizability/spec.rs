@@ -61,7 +61,7 @@ impl SequentialSpec for OneTask {
                 OpResult::Done
             }
             // The reply to a wait is an end. It matches only where the task has ended like that.
-            Op::Get | Op::Wait => OpResult::Observed(self.seen()),
+            Op::Get | Op::Wait => OpResult::Observed(self.observe()),
             Op::CancelNow => self.end(EndState::Cancelled),
             Op::Answer(value) => {
                 // An answer that comes at another time is ignored.
@@ -91,7 +91,7 @@ impl OneTask {
         OpResult::Done
     }
 
-    fn seen(&self) -> Observation {
+    fn observe(&self) -> Observation {
         match self {
             Self::Absent => Observation::Nothing,
             Self::Working | Self::Answered(_) => Observation::Working,

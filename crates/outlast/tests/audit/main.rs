@@ -82,7 +82,7 @@ impl Lines {
     }
 
     /// Whether a line has all of these parts.
-    fn have(&self, parts: &[&str]) -> bool {
+    fn has_line_with(&self, parts: &[&str]) -> bool {
         let lines = self.lines.lock().unwrap();
         lines
             .iter()
@@ -126,7 +126,11 @@ async fn every_status_of_a_task_is_logged_with_its_owner() {
         &["task not found", "owner=\"local\"", "tasks/get"],
         &["request cancelled", "owner=\"local\"", "too slow"],
     ] {
-        assert!(lines.have(parts), "{parts:?}: {:?}", lines.lines.lock());
+        assert!(
+            lines.has_line_with(parts),
+            "{parts:?}: {:?}",
+            lines.lines.lock()
+        );
     }
 }
 
@@ -193,6 +197,10 @@ async fn every_followed_status_is_logged_with_its_server() {
         &["followed", "tool=\"stopped\"", id.as_str()],
         &["status changed", "cancelled", id.as_str()],
     ] {
-        assert!(lines.have(parts), "{parts:?}: {:?}", lines.lines.lock());
+        assert!(
+            lines.has_line_with(parts),
+            "{parts:?}: {:?}",
+            lines.lines.lock()
+        );
     }
 }

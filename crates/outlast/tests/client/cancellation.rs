@@ -6,7 +6,7 @@ use outlast::client::CancelError;
 use outlast::task::Outcome;
 use serde_json::json;
 
-use crate::harness::{Synchronize, calling, capabilities, connected_with, said, task, text};
+use crate::harness::{Synchronize, calling, capabilities, connected_with, result_text, task, text};
 
 const MS: fn(u64) -> Duration = Duration::from_millis;
 
@@ -60,7 +60,7 @@ async fn a_late_cancellation_is_an_error_and_the_result_counts() {
         assert_eq!(cancelling.await.unwrap(), Err(CancelError::Finished));
         let fetch = server.expect_request("tasks/result").await;
         server.reply(&fetch, text("done")).await;
-        assert_eq!(said(&call.outcome().await.unwrap()), "done");
+        assert_eq!(result_text(&call.outcome().await.unwrap()), "done");
     }
 }
 

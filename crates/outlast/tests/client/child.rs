@@ -103,13 +103,13 @@ async fn a_hanging_child_is_killed_with_its_group() {
     client.close().await;
     let pids = std::fs::read_to_string(pids).unwrap();
     for pid in pids.split_whitespace() {
-        eventually("the process ends", async || !lives(pid)).await;
+        eventually("the process ends", async || !is_running(pid)).await;
     }
     drop(client);
 }
 
 /// A killed process is a zombie until its parent reaps it.
-fn lives(pid: &str) -> bool {
+fn is_running(pid: &str) -> bool {
     let state = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     !state.is_empty() && !state.contains(") Z")
 }

@@ -10,7 +10,7 @@ use outlast::wire::{Status, Timestamp};
 use serde_json::json;
 use tokio::time::Instant;
 
-use crate::harness::{calling, capabilities, connected, connected_with, said, task, text};
+use crate::harness::{calling, capabilities, connected, connected_with, result_text, task, text};
 
 #[tokio::test(start_paused = true)]
 async fn a_task_is_read_by_its_id() {
@@ -52,7 +52,7 @@ async fn a_tool_without_execution_has_no_task_support() {
             assert_eq!(request["params"].get("task"), None);
             server.reply(&request, text("done")).await;
             let settled = call.await.unwrap().unwrap().outcome().await;
-            assert_eq!(said(&settled.unwrap()), "done");
+            assert_eq!(result_text(&settled.unwrap()), "done");
         } else {
             let refused = call.await.unwrap().unwrap_err();
             assert!(matches!(&refused, CallError::ToolWithoutTasks(_)));
@@ -103,7 +103,7 @@ async fn an_input_required_notification_triggers_tasks_result() {
     assert_eq!(fetch["params"], json!({ "taskId": "t1" }));
     assert_eq!(Instant::now() - made, Duration::ZERO);
     server.reply(&fetch, text("done")).await;
-    assert_eq!(said(&call.outcome().await.unwrap()), "done");
+    assert_eq!(result_text(&call.outcome().await.unwrap()), "done");
 }
 
 #[tokio::test(start_paused = true)]
@@ -159,7 +159,7 @@ async fn an_ended_task_leaves_memory_and_store() {
     server.reply(&look, task("completed", 100)).await;
     let fetch = server.expect_request("tasks/result").await;
     server.reply(&fetch, text("done")).await;
-    assert_eq!(said(&call.outcome().await.unwrap()), "done");
+    assert_eq!(result_text(&call.outcome().await.unwrap()), "done");
     assert!(references.all(None).await.unwrap().is_empty());
     assert!(client.resume(stored).is_ok(), "it is still followed");
 }

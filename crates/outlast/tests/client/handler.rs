@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::harness::{
-    Synchronize, capabilities, connected_with, next_event, options, raw, said, target, task, text,
-    until_removed, with_inbox,
+    Synchronize, capabilities, connected_with, next_event, options, raw, result_text, target, task,
+    text, until_removed, with_inbox,
 };
 
 fn form() -> Value {
@@ -49,7 +49,10 @@ async fn an_input_request_names_server_and_task() {
         json!({ "action": "accept", "content": { "name": "x" }, "_meta": mark })
     );
     server.reply(&fetch, text("done")).await;
-    assert_eq!(said(&call.await.unwrap().outcome().await.unwrap()), "done");
+    assert_eq!(
+        result_text(&call.await.unwrap().outcome().await.unwrap()),
+        "done"
+    );
 }
 
 /// A handler that does not say what it accepts.
@@ -301,5 +304,8 @@ async fn tasks_result_is_repeated_after_the_end_of_the_task() {
     assert_eq!(cancelled["params"]["requestId"], lost["id"]);
     let again = server.expect_request("tasks/result").await;
     server.reply(&again, text("done")).await;
-    assert_eq!(said(&call.await.unwrap().outcome().await.unwrap()), "done");
+    assert_eq!(
+        result_text(&call.await.unwrap().outcome().await.unwrap()),
+        "done"
+    );
 }

@@ -8,7 +8,8 @@ use outlast::transport::link::TransportError;
 use serde_json::json;
 
 use crate::harness::{
-    Synchronize, capabilities, connected, connected_with, said, target, task, text, with_inbox,
+    Synchronize, capabilities, connected, connected_with, result_text, target, task, text,
+    with_inbox,
 };
 
 #[tokio::test(start_paused = true)]
@@ -189,7 +190,7 @@ async fn a_task_continues_after_a_reconnection() {
     server.reply(&look, task("completed", 100)).await;
     let fetch = server.expect_request("tasks/result").await;
     server.reply(&fetch, text("done")).await;
-    assert_eq!(said(&call.outcome().await.unwrap()), "done");
+    assert_eq!(result_text(&call.outcome().await.unwrap()), "done");
     // V1-BASE-2: ids are not used twice.
     assert!(!used.contains(&fetch["id"]), "{used:?}");
     // V1-CANC-1: a call without a task that was in flight is not repeated; its outcome is unknown.

@@ -149,7 +149,7 @@ pub(crate) fn text(text: &str) -> Value {
 }
 
 /// The text of a result.
-pub(crate) fn said(outcome: &Outcome) -> String {
+pub(crate) fn result_text(outcome: &Outcome) -> String {
     match outcome {
         Outcome::Result(body) => outlast_wire::tool::first_text(body.borrow()).unwrap_or_default(),
         other => panic!("{other:?} is no result"),

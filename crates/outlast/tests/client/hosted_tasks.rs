@@ -62,7 +62,7 @@ async fn create_task(server: &mut TestServer, method: &str, params: Value) -> Va
     answer["result"]["task"].clone()
 }
 
-fn named(task: &Value) -> Value {
+fn task_id_params(task: &Value) -> Value {
     json!({ "taskId": task["taskId"] })
 }
 
@@ -103,7 +103,7 @@ async fn a_hosted_task_has_id_status_ttl_and_times() {
     assert!(time(&ended, "lastUpdatedAt") > created, "{ended}");
     // The notification reports the stored status.
     assert_eq!(
-        call(&mut server, "tasks/get", named(&task)).await["result"],
+        call(&mut server, "tasks/get", task_id_params(&task)).await["result"],
         ended
     );
 }
@@ -201,8 +201,10 @@ async fn errors_about_hosted_tasks_have_the_texts_of_the_seeds() {
         assert_eq!(unknown["error"], error, "{method}");
     }
     let task = create_task(&mut server, ELICITATION, form()).await;
-    server.ask("wait", "tasks/result", named(&task)).await;
-    let cancelled = call(&mut server, "tasks/cancel", named(&task)).await;
+    server
+        .ask("wait", "tasks/result", task_id_params(&task))
+        .await;
+    let cancelled = call(&mut server, "tasks/cancel", task_id_params(&task)).await;
     assert_eq!(
         cancelled["result"]["statusMessage"],
         "Task cancelled by server"
@@ -217,20 +219,20 @@ async fn errors_about_hosted_tasks_have_the_texts_of_the_seeds() {
     inbox
         .decline(within_a_minute(inbox.first()).await.id)
         .unwrap();
-    call(&mut server, "tasks/result", named(&task)).await;
+    call(&mut server, "tasks/result", task_id_params(&task)).await;
     refuses_cancel(&mut server, &task, "completed").await;
     let task = create_task(&mut server, SAMPLING, sample()).await;
     inbox
         .decline(within_a_minute(inbox.first()).await.id)
         .unwrap();
-    let refused = call(&mut server, "tasks/result", named(&task)).await;
+    let refused = call(&mut server, "tasks/result", task_id_params(&task)).await;
     let error = json!({ "code": -1, "message": "User declined sampling request" });
     assert_eq!(refused["error"], error);
     refuses_cancel(&mut server, &task, "failed").await;
 }
 
 async fn refuses_cancel(server: &mut TestServer, task: &Value, status: &str) {
-    let again = call(server, "tasks/cancel", named(task)).await;
+    let again = call(server, "tasks/cancel", task_id_params(task)).await;
     let message = format!("Cannot cancel task: already in terminal status '{status}'");
     assert_eq!(
         again["error"],
@@ -244,10 +246,11 @@ async fn a_cancelled_hosted_task_expires() {
     let options = ReceiverOptions::default().with_ttl(ReceiverTtl::Fixed(Duration::from_secs(3)));
     let (_client, mut server, _inbox) = client_with_inbox(options).await;
     let task = create_task(&mut server, ELICITATION, form()).await;
-    let cancelled = call(&mut server, "tasks/cancel", named(&task)).await;
+    let cancelled = call(&mut server, "tasks/cancel", task_id_params(&task)).await;
     assert_eq!(cancelled["result"]["status"], "cancelled", "{cancelled}");
     within_a_minute(async {
-        while call(&mut server, "tasks/get", named(&task)).await["error"]["code"] != -32602 {
+        while call(&mut server, "tasks/get", task_id_params(&task)).await["error"]["code"] != -32602
+        {
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
     })
@@ -280,9 +283,9 @@ async fn a_handler_that_panics_fails_the_task() {
     .await;
     for (method, params) in [(SAMPLING, sample()), (ELICITATION, form())] {
         let task = create_task(&mut server, method, params).await;
-        let result = call(&mut server, "tasks/result", named(&task)).await;
+        let result = call(&mut server, "tasks/result", task_id_params(&task)).await;
         assert_eq!(result["error"]["code"], -32603, "{result}");
-        let looked = call(&mut server, "tasks/get", named(&task)).await;
+        let looked = call(&mut server, "tasks/get", task_id_params(&task)).await;
         assert_eq!(looked["result"]["status"], "failed");
     }
 }
@@ -372,7 +375,7 @@ async fn the_handler_gets_the_reason_of_an_abort() {
     let task = create_task(&mut server, SAMPLING, sample()).await;
     let asking = within_a_minute(server.next_message(STATUS)).await;
     assert_eq!(asking["params"]["status"], "input_required");
-    let cancelled = call(&mut server, "tasks/cancel", named(&task)).await;
+    let cancelled = call(&mut server, "tasks/cancel", task_id_params(&task)).await;
     assert_eq!(cancelled["result"]["status"], "cancelled");
     let (request, reason) = within_a_minute(aborted.recv()).await.unwrap();
     assert_eq!(request.kind.method(), SAMPLING);
@@ -403,7 +406,7 @@ async fn poll_interval_and_status_message_are_options() {
     assert_eq!(task["pollInterval"], 700);
     let asking = within_a_minute(server.next_message(STATUS)).await["params"].clone();
     assert_eq!(asking["statusMessage"], "Waiting for Ada");
-    let got = call(&mut server, "tasks/get", named(&task)).await;
+    let got = call(&mut server, "tasks/get", task_id_params(&task)).await;
     assert_eq!(got["result"]["statusMessage"], "Waiting for Ada");
     assert_eq!(got["result"]["pollInterval"], 700);
 }

@@ -9,7 +9,7 @@ use outlast::transport::link::TransportError;
 use outlast_testkit::mcp::{EventStream, ScriptedHttpServer, ScriptedRequest};
 use serde_json::json;
 
-use crate::harness::{said, task, text, with_inbox};
+use crate::harness::{result_text, task, text, with_inbox};
 use crate::own_server::{every_outcome, server};
 
 async fn connected(wire: &mut ScriptedHttpServer) -> (Client, EventStream) {
@@ -111,7 +111,7 @@ async fn a_lost_session_is_reopened_and_the_call_repeated() {
     let call = wire.next("POST", "tools/call").await;
     assert_eq!(call.header("mcp-session-id"), "s2");
     call.reply(text("done")).await;
-    assert_eq!(said(&calling.await.unwrap().unwrap()), "done");
+    assert_eq!(result_text(&calling.await.unwrap().unwrap()), "done");
 }
 
 #[tokio::test]
@@ -137,7 +137,7 @@ async fn a_running_call_is_not_repeated_after_session_loss() {
     let again = wire.next("POST", "tools/call").await;
     assert_eq!(again.body["params"]["name"], "refused");
     again.reply(text("done")).await;
-    assert_eq!(said(&refused.await.unwrap().unwrap()), "done");
+    assert_eq!(result_text(&refused.await.unwrap().unwrap()), "done");
     let lost = runs.await.unwrap();
     assert!(
         matches!(
@@ -311,7 +311,7 @@ async fn a_server_without_a_general_stream_is_polled() {
     stream
         .send(&format!("event: message\ndata: {answer}\n\n"))
         .await;
-    assert_eq!(said(&calling.await.unwrap().unwrap()), "done");
+    assert_eq!(result_text(&calling.await.unwrap().unwrap()), "done");
     // Without a session there is no DELETE.
     client.close().await;
 }
@@ -430,7 +430,7 @@ async fn an_overloaded_server_loses_no_task_and_sets_the_pace() {
     look.reply(task("completed", 100)).await;
     let fetch = wire.next("POST", "tasks/result").await;
     fetch.reply(text("done")).await;
-    assert_eq!(said(&call.outcome().await.unwrap()), "done");
+    assert_eq!(result_text(&call.outcome().await.unwrap()), "done");
 }
 
 #[tokio::test]

@@ -39,7 +39,7 @@ impl MessageObserver for Recorder {
 
 impl Recorder {
     /// The methods of the messages in one direction; `response` for a response.
-    fn seen(&self, wanted: MessageDirection) -> Vec<String> {
+    fn methods(&self, wanted: MessageDirection) -> Vec<String> {
         let seen = self.0.lock().unwrap();
         let seen = seen.iter().filter(|(direction, ..)| *direction == wanted);
         seen.map(|(_, message, _)| message["method"].as_str().unwrap_or("response").to_owned())
@@ -68,7 +68,7 @@ async fn every_message_is_observed_in_both_directions() {
     server.reply(&ping, json!({})).await;
     pinging.await.unwrap().unwrap();
     assert_eq!(
-        recorder.seen(MessageDirection::ToServer),
+        recorder.methods(MessageDirection::ToServer),
         [
             "initialize",
             "notifications/initialized",
@@ -77,7 +77,7 @@ async fn every_message_is_observed_in_both_directions() {
         ]
     );
     assert_eq!(
-        recorder.seen(MessageDirection::FromServer),
+        recorder.methods(MessageDirection::FromServer),
         ["response", "elicitation/create", "response"]
     );
     let last = recorder.0.lock().unwrap().last().unwrap().clone();

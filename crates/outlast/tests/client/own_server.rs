@@ -10,7 +10,7 @@ use outlast::wire::Status;
 use outlast::{Server, TaskSupport, Tool, text};
 use serde_json::json;
 
-use crate::harness::{raw, said, with_inbox};
+use crate::harness::{raw, result_text, with_inbox};
 
 pub(crate) async fn server() -> Arc<McpServer> {
     let slow = Tool::new("slow", "takes its time", |_, cx| async move {
@@ -51,7 +51,7 @@ pub(crate) async fn every_outcome(target: Target) {
         .unwrap();
     for preference in [TaskPreference::Require, TaskPreference::Forbid] {
         let call = client.call_tool("slow", ()).task(preference).await.unwrap();
-        assert_eq!(said(&call.outcome().await.unwrap()), "done");
+        assert_eq!(result_text(&call.outcome().await.unwrap()), "done");
         assert_eq!(call.status().progress.unwrap().total, Some(3.0));
         assert_eq!(
             call.status().task.is_some(),
@@ -69,7 +69,10 @@ pub(crate) async fn every_outcome(target: Target) {
         );
         let name = json!({ "action": "accept", "content": { "name": "Ann" } });
         inbox.respond(item.id, raw(name)).unwrap();
-        assert_eq!(said(&call.outcome().await.unwrap()), r#""accept" "Ann""#);
+        assert_eq!(
+            result_text(&call.outcome().await.unwrap()),
+            r#""accept" "Ann""#
+        );
         let call = client
             .call_tool("endless", ())
             .task(preference)

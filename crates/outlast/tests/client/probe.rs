@@ -59,7 +59,7 @@ impl ProbeRecord {
     }
 
     /// The responses to all requests of that method, in order.
-    fn answers(&self, method: &str) -> Vec<&Value> {
+    fn responses(&self, method: &str) -> Vec<&Value> {
         let sent = self.0.iter().map(|entry| &entry["sent"]);
         let sent = sent.filter(|request| request["method"] == method);
         let received = |id: &Value| {
@@ -70,16 +70,16 @@ impl ProbeRecord {
     }
 
     /// The response to the only request of that method.
-    fn answer(&self, method: &str) -> &Value {
-        let answers = self.answers(method);
+    fn response(&self, method: &str) -> &Value {
+        let answers = self.responses(method);
         assert_eq!(answers.len(), 1, "{:?}", self.0);
         answers[0]
     }
 
     /// The created task, which is the immediate response to the request (S1-75).
-    fn made(&self, method: &str) -> Value {
+    fn created_task(&self, method: &str) -> Value {
         assert_eq!(self.0[0]["sent"]["method"], method);
-        let task = self.answer(method)["result"]["task"].clone();
+        let task = self.response(method)["result"]["task"].clone();
         assert_eq!(task["status"], "working");
         assert!(task["taskId"].as_str().unwrap().len() >= 22);
         task
@@ -101,8 +101,8 @@ impl ProbeRecord {
     }
 
     /// The last status of the task in the list.
-    fn listed(&self) -> Vec<&str> {
-        let tasks = self.answer("tasks/list")["result"]["tasks"].as_array();
+    fn listed_status(&self) -> Vec<&str> {
+        let tasks = self.response("tasks/list")["result"]["tasks"].as_array();
         let tasks = tasks.unwrap().iter();
         tasks.filter_map(|task| task["status"].as_str()).collect()
     }
@@ -153,7 +153,7 @@ async fn a_server_creates_polls_and_fetches_a_sampling_task() {
     let said = json!({ "role": "assistant", "content": { "type": "text", "text": "Hello." }, "model": "m", "stopReason": "endTurn" });
     inbox.respond(item.id, raw(said.clone())).unwrap();
     let record = ProbeRecord::of(call).await;
-    let task = record.made(SAMPLING);
+    let task = record.created_task(SAMPLING);
     assert_eq!(task["ttl"], 60_000);
     let polled = record.statuses(false);
     let polled: Vec<_> = polled.iter().map(String::as_str).collect();
@@ -166,8 +166,8 @@ async fn a_server_creates_polls_and_fetches_a_sampling_task() {
     assert_eq!(notification.last().unwrap(), "completed");
     let mut expected = said;
     expected["_meta"][RELATED] = json!({ "taskId": task["taskId"] });
-    assert_eq!(record.answer("tasks/result")["result"], expected);
-    assert_eq!(record.listed(), ["completed"]);
+    assert_eq!(record.response("tasks/result")["result"], expected);
+    assert_eq!(record.listed_status(), ["completed"]);
     client.close().await;
 }
 
@@ -185,14 +185,19 @@ async fn a_server_gets_every_action_of_an_elicitation_task() {
             _ => inbox.cancel(item.id).unwrap(),
         }
         let record = ProbeRecord::of(call).await;
-        let task = record.made(ELICITATION);
+        let task = record.created_task(ELICITATION);
         // S1-83: the TTL that the client of this test chose.
         assert_eq!(task["ttl"], 45_000);
-        let result = &record.answer("tasks/result")["result"];
+        let result = &record.response("tasks/result")["result"];
         assert_eq!(result["action"], action);
         assert_eq!(result["_meta"][RELATED]["taskId"], task["taskId"]);
         assert_eq!(result["content"].is_object(), action == "accept");
-        assert!(record.listed().iter().all(|status| *status == "completed"));
+        assert!(
+            record
+                .listed_status()
+                .iter()
+                .all(|status| *status == "completed")
+        );
     }
     client.close().await;
 }
@@ -211,8 +216,8 @@ async fn a_declined_sampling_task_fails_for_its_server() {
         }
         let record = ProbeRecord::of(call).await;
         let refused = json!({ "code": -1, "message": "User declined sampling request" });
-        assert_eq!(record.answer("tasks/result")["error"], refused);
-        let last = record.answers("tasks/get").pop().unwrap()["result"].clone();
+        assert_eq!(record.response("tasks/result")["error"], refused);
+        let last = record.responses("tasks/get").pop().unwrap()["result"].clone();
         assert_eq!(last["status"], "failed");
         assert_eq!(last["statusMessage"], "User declined sampling request");
         assert_eq!(record.statuses(true).last().unwrap(), "failed");
@@ -228,15 +233,15 @@ async fn a_cancelled_task_leaves_the_inbox() {
         let call = probe(&client, json!({ "request": request, "then": "cancel" })).await;
         let item = inbox.first().await;
         let record = ProbeRecord::of(call).await;
-        let cancels = record.answers("tasks/cancel");
+        let cancels = record.responses("tasks/cancel");
         assert_eq!(cancels[0]["result"]["status"], "cancelled");
         assert_eq!(
             cancels[0]["result"]["statusMessage"],
             "Task cancelled by server"
         );
         assert_eq!(cancels[1]["error"]["code"], -32602);
-        assert_eq!(record.answer("tasks/result")["error"]["code"], -32603);
-        let looks = record.answers("tasks/get");
+        assert_eq!(record.response("tasks/result")["error"]["code"], -32603);
+        let looks = record.responses("tasks/get");
         assert_eq!(looks.last().unwrap()["result"]["status"], "cancelled");
         assert_eq!(record.statuses(true).last().unwrap(), "cancelled");
         until_removed(&inbox, item.id).await;
@@ -252,10 +257,10 @@ async fn a_waiting_server_gets_the_expiry_error() {
     let call = probe(&client, arguments).await;
     let item = inbox.first().await;
     let record = ProbeRecord::of(call).await;
-    assert_eq!(record.made(SAMPLING)["ttl"], 300);
-    assert_eq!(record.answer("tasks/result")["error"]["code"], -32602);
-    assert_eq!(record.answer("tasks/get")["error"]["code"], -32602);
-    assert!(record.listed().is_empty());
+    assert_eq!(record.created_task(SAMPLING)["ttl"], 300);
+    assert_eq!(record.response("tasks/result")["error"]["code"], -32602);
+    assert_eq!(record.response("tasks/get")["error"]["code"], -32602);
+    assert!(record.listed_status().is_empty());
     // S1-45: a late response has no recipient.
     assert!(inbox.decline(item.id).is_err());
     client.close().await;

@@ -5,7 +5,7 @@ use outlast::client::{OutcomeError, TaskPreference};
 use outlast::task::Outcome;
 use serde_json::json;
 
-use crate::harness::{calling, connected, said, task, text};
+use crate::harness::{calling, connected, result_text, task, text};
 
 #[tokio::test(start_paused = true)]
 async fn an_early_result_error_leads_back_to_polling() {
@@ -30,7 +30,10 @@ async fn an_early_result_error_leads_back_to_polling() {
     }
     let fetch = server.expect_request("tasks/result").await;
     server.reply(&fetch, text("done")).await;
-    assert_eq!(said(&call.await.unwrap().outcome().await.unwrap()), "done");
+    assert_eq!(
+        result_text(&call.await.unwrap().outcome().await.unwrap()),
+        "done"
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -47,7 +50,10 @@ async fn a_stale_result_error_is_not_the_outcome() {
         .await;
     let fetch = server.expect_request("tasks/result").await;
     server.reply(&fetch, text("done")).await;
-    assert_eq!(said(&call.await.unwrap().outcome().await.unwrap()), "done");
+    assert_eq!(
+        result_text(&call.await.unwrap().outcome().await.unwrap()),
+        "done"
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -70,7 +76,10 @@ async fn a_task_that_ends_at_creation_is_fetched_at_once() {
     server.make_task("completed", 60_000).await;
     let fetch = server.expect_request("tasks/result").await;
     server.reply(&fetch, text("done")).await;
-    assert_eq!(said(&call.await.unwrap().outcome().await.unwrap()), "done");
+    assert_eq!(
+        result_text(&call.await.unwrap().outcome().await.unwrap()),
+        "done"
+    );
     assert!(!server.has_received("tasks/get"));
 }
 
@@ -91,7 +100,10 @@ async fn a_tool_that_requires_a_task_gets_one() {
     let request = server.expect_request("tools/call").await;
     assert_eq!(request["params"]["task"], json!({}));
     server.reply(&request, text("done")).await;
-    assert_eq!(said(&call.await.unwrap().outcome().await.unwrap()), "done");
+    assert_eq!(
+        result_text(&call.await.unwrap().outcome().await.unwrap()),
+        "done"
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -136,7 +148,10 @@ async fn an_endless_tasks_result_times_out_and_polling_continues() {
     server.reply(&look, task("completed", 100)).await;
     let fetch = server.expect_request("tasks/result").await;
     server.reply(&fetch, text("done")).await;
-    assert_eq!(said(&call.await.unwrap().outcome().await.unwrap()), "done");
+    assert_eq!(
+        result_text(&call.await.unwrap().outcome().await.unwrap()),
+        "done"
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -168,7 +183,7 @@ async fn a_transient_error_does_not_lose_the_task() {
     server.reply(&look, task("completed", 100)).await;
     let fetch = server.expect_request("tasks/result").await;
     server.reply(&fetch, text("done")).await;
-    assert_eq!(said(&call.outcome().await.unwrap()), "done");
+    assert_eq!(result_text(&call.outcome().await.unwrap()), "done");
 }
 
 #[tokio::test(start_paused = true)]
@@ -217,7 +232,7 @@ async fn a_flooding_server_does_not_stall_its_call() {
     server.reply(&request, text("done")).await;
     let settled = async { call.await.unwrap().outcome().await };
     let settled = tokio::time::timeout(std::time::Duration::from_secs(30), settled).await;
-    assert_eq!(said(&settled.expect("it ends").unwrap()), "done");
+    assert_eq!(result_text(&settled.expect("it ends").unwrap()), "done");
 }
 
 #[tokio::test(start_paused = true)]
@@ -235,7 +250,7 @@ async fn a_result_that_breaks_its_schema_has_a_warning() {
         result["structuredContent"] = content;
         server.reply(&request, result).await;
         let call = call.await.unwrap();
-        assert_eq!(said(&call.outcome().await.unwrap()), "done");
+        assert_eq!(result_text(&call.outcome().await.unwrap()), "done");
         let why = call.status().output_mismatch;
         assert_eq!(why.is_none(), fits, "{why:?}");
     }

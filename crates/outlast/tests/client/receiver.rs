@@ -45,7 +45,7 @@ async fn call(server: &mut TestServer, method: &str, params: Value) -> Value {
     server.answer("call").await
 }
 
-fn named(task: &Value) -> Value {
+fn task_id_params(task: &Value) -> Value {
     json!({ "taskId": task["taskId"] })
 }
 
@@ -101,7 +101,7 @@ async fn a_sampling_task_ends_with_the_users_response() {
         "Awaiting user approval"
     );
     assert_eq!(notification["params"]["taskId"], task["taskId"]);
-    let looked = call(&mut server, "tasks/get", named(&task)).await;
+    let looked = call(&mut server, "tasks/get", task_id_params(&task)).await;
     assert_eq!(looked["result"]["status"], "input_required");
     // S1-16: the same inbox, and no task data in the request.
     let item = inbox.first().await;
@@ -115,13 +115,15 @@ async fn a_sampling_task_ends_with_the_users_response() {
             .as_str()
             .contains("\"task\"")
     );
-    server.ask("wait", "tasks/result", named(&task)).await;
+    server
+        .ask("wait", "tasks/result", task_id_params(&task))
+        .await;
     let said = json!({ "role": "assistant", "content": { "type": "text", "text": "Ho" }, "model": "m", "stopReason": "endTurn", "_meta": { "k": 1 } });
     inbox.respond(item.id, raw(said.clone())).unwrap();
     let waited = server.answer("wait").await;
     // S0-37, S0-81: merged, not replaced.
     let mut expected = said;
-    expected["_meta"]["io.modelcontextprotocol/related-task"] = named(&task);
+    expected["_meta"]["io.modelcontextprotocol/related-task"] = task_id_params(&task);
     assert_eq!(waited["result"], expected);
     loop {
         let notification = server.next_message(STATUS).await;
@@ -133,7 +135,7 @@ async fn a_sampling_task_ends_with_the_users_response() {
     }
     // V1-RES-10.
     assert_eq!(
-        call(&mut server, "tasks/result", named(&task)).await["result"],
+        call(&mut server, "tasks/result", task_id_params(&task)).await["result"],
         expected
     );
 }
@@ -146,8 +148,8 @@ async fn a_declined_request_ends_the_task_by_its_kind() {
         let (_client, mut server, inbox) = client_with_inbox(options).await;
         let task = create_task(&mut server, "elicitation/create", form(json!({}))).await;
         inbox.decline(inbox.first().await.id).unwrap();
-        let result = call(&mut server, "tasks/result", named(&task)).await;
-        let looked = call(&mut server, "tasks/get", named(&task)).await;
+        let result = call(&mut server, "tasks/result", task_id_params(&task)).await;
+        let looked = call(&mut server, "tasks/get", task_id_params(&task)).await;
         if on_decline == OnDecline::Completes {
             assert_eq!(result["result"]["action"], "decline");
             assert_eq!(looked["result"]["status"], "completed");
@@ -157,13 +159,13 @@ async fn a_declined_request_ends_the_task_by_its_kind() {
         }
         let task = create_task(&mut server, "sampling/createMessage", sample(json!({}))).await;
         inbox.decline(inbox.first().await.id).unwrap();
-        let result = call(&mut server, "tasks/result", named(&task)).await;
+        let result = call(&mut server, "tasks/result", task_id_params(&task)).await;
         // V1-RES-13, S0-53.
         assert_eq!(
             result["error"],
             json!({ "code": -1, "message": "User declined sampling request" })
         );
-        let looked = call(&mut server, "tasks/get", named(&task)).await;
+        let looked = call(&mut server, "tasks/get", task_id_params(&task)).await;
         assert_eq!(looked["result"]["status"], "failed");
         assert_eq!(
             looked["result"]["statusMessage"],
@@ -179,8 +181,10 @@ async fn a_cancelled_task_dismisses_its_request_and_stays_cancelled() {
     let task = create_task(&mut server, "elicitation/create", form(json!({}))).await;
     let item = inbox.first().await;
     let mut events = inbox.events();
-    server.ask("wait", "tasks/result", named(&task)).await;
-    let cancelled = call(&mut server, "tasks/cancel", named(&task)).await;
+    server
+        .ask("wait", "tasks/result", task_id_params(&task))
+        .await;
+    let cancelled = call(&mut server, "tasks/cancel", task_id_params(&task)).await;
     assert_eq!(cancelled["result"]["status"], "cancelled");
     assert_eq!(
         cancelled["result"]["statusMessage"],
@@ -193,7 +197,7 @@ async fn a_cancelled_task_dismisses_its_request_and_stays_cancelled() {
     // S1-49: a late response changes nothing.
     assert!(inbox.decline(item.id).is_err());
     assert_eq!(
-        call(&mut server, "tasks/cancel", named(&task)).await["error"]["code"],
+        call(&mut server, "tasks/cancel", task_id_params(&task)).await["error"]["code"],
         -32602
     );
     loop {
@@ -269,20 +273,23 @@ async fn an_expired_task_is_gone_and_waiting_requests_fail() {
     assert_eq!(task["ttl"], 150);
     let item = inbox.first().await;
     let mut events = inbox.events();
-    server.ask("wait", "tasks/result", named(&task)).await;
+    server
+        .ask("wait", "tasks/result", task_id_params(&task))
+        .await;
     assert_eq!(server.answer("wait").await["error"]["code"], -32602);
     until_removed(&mut events, item.id).await;
     let left = inbox.departure(item.id).map(|left| left.removal);
     assert_eq!(left, Some(outlast::client::Removal::TaskExpired));
     assert_eq!(
-        call(&mut server, "tasks/get", named(&task)).await["error"]["code"],
+        call(&mut server, "tasks/get", task_id_params(&task)).await["error"]["code"],
         -32602
     );
     // S1-44: a cancelled task expires, too.
     let task = create_task(&mut server, "elicitation/create", form(json!({}))).await;
-    call(&mut server, "tasks/cancel", named(&task)).await;
+    call(&mut server, "tasks/cancel", task_id_params(&task)).await;
     let expires = async {
-        while call(&mut server, "tasks/get", named(&task)).await["error"]["code"] != -32602 {
+        while call(&mut server, "tasks/get", task_id_params(&task)).await["error"]["code"] != -32602
+        {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     };
@@ -308,7 +315,7 @@ async fn tasks_belong_to_their_connection() {
     let item = inbox.first().await;
     for method in ["tasks/get", "tasks/result", "tasks/cancel"] {
         assert_eq!(
-            call(&mut second, method, named(&task)).await["error"]["code"],
+            call(&mut second, method, task_id_params(&task)).await["error"]["code"],
             -32602
         );
     }
@@ -337,7 +344,7 @@ async fn a_task_can_stay_working_during_an_elicitation() {
     );
     inbox.cancel(inbox.first().await.id).unwrap();
     assert_eq!(
-        call(&mut server, "tasks/result", named(&task)).await["error"]["code"],
+        call(&mut server, "tasks/result", task_id_params(&task)).await["error"]["code"],
         -1
     );
 }

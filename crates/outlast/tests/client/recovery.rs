@@ -9,7 +9,7 @@ use outlast::client::{
 use outlast::store::{MemoryStore, Store};
 use serde_json::json;
 
-use crate::harness::{capabilities, raw, said, target, task, text};
+use crate::harness::{capabilities, raw, result_text, target, task, text};
 
 fn options(store: &Arc<dyn Store>) -> (ReferenceStore, ClientOptions) {
     let references = ReferenceStore::new(store.clone());
@@ -61,7 +61,7 @@ async fn a_task_is_resumed_from_its_reference_after_a_crash() {
     server.reply(&look, task("completed", 100)).await;
     let fetch = server.expect_request("tasks/result").await;
     server.reply(&fetch, text("done")).await;
-    assert_eq!(said(&call.outcome().await.unwrap()), "done");
+    assert_eq!(result_text(&call.outcome().await.unwrap()), "done");
     assert!(references.all(None).await.unwrap().is_empty());
 }
 

@@ -9,7 +9,7 @@ use serde_json::json;
 use tokio::time::Instant;
 
 use crate::harness::{
-    Synchronize, calling, capabilities, connected, connected_with, raw, said, task, text,
+    Synchronize, calling, capabilities, connected, connected_with, raw, result_text, task, text,
 };
 
 const MS: fn(u64) -> Duration = Duration::from_millis;
@@ -98,7 +98,7 @@ async fn a_terminal_notification_is_followed_by_the_result_at_once() {
         .notify("notifications/tasks/status", task("working", 60_000))
         .await;
     server.reply(&fetch, text("done")).await;
-    assert_eq!(said(&call.outcome().await.unwrap()), "done");
+    assert_eq!(result_text(&call.outcome().await.unwrap()), "done");
     assert_eq!(call.status().task.unwrap().status, Status::Completed);
     assert!(!server.has_received("tasks/get"));
 }
@@ -135,7 +135,10 @@ async fn a_notification_before_the_create_result_is_kept() {
         .await;
     let fetch = server.expect_request("tasks/result").await;
     server.reply(&fetch, text("done")).await;
-    assert_eq!(said(&call.await.unwrap().outcome().await.unwrap()), "done");
+    assert_eq!(
+        result_text(&call.await.unwrap().outcome().await.unwrap()),
+        "done"
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -181,7 +184,10 @@ async fn tasks_result_is_sent_when_input_is_required() {
         server.reply(&look, task("working", 100)).await;
     }
     server.reply(&fetch, text("done")).await;
-    assert_eq!(said(&call.await.unwrap().outcome().await.unwrap()), "done");
+    assert_eq!(
+        result_text(&call.await.unwrap().outcome().await.unwrap()),
+        "done"
+    );
     // Never two at once.
     assert_eq!(server.times("tasks/result").len(), 1);
 }
@@ -255,7 +261,7 @@ async fn a_direct_result_replaces_the_requested_task() {
     let request = server.expect_request("tools/call").await;
     server.reply(&request, text("at once")).await;
     let call = call.await.unwrap();
-    assert_eq!(said(&call.outcome().await.unwrap()), "at once");
+    assert_eq!(result_text(&call.outcome().await.unwrap()), "at once");
     assert_eq!(call.task().await, None);
     // A call is not repeated after an error.
     let call = client.call_tool("slow", ()).await.unwrap();
@@ -286,7 +292,7 @@ async fn tasks_are_requested_only_where_server_and_tool_allow() {
     let request = server.expect_request("tools/call").await;
     assert!(request["params"].get("task").is_none());
     server.reply(&request, text("plain")).await;
-    assert_eq!(said(&call.outcome().await.unwrap()), "plain");
+    assert_eq!(result_text(&call.outcome().await.unwrap()), "plain");
     let refused = client
         .call_tool("not", ())
         .task(TaskPreference::Require)
@@ -315,7 +321,7 @@ async fn tasks_are_requested_only_where_server_and_tool_allow() {
     let request = server.expect_request("tools/call").await;
     assert!(request["params"].get("task").is_none());
     server.reply(&request, text("plain")).await;
-    assert_eq!(said(&call.outcome().await.unwrap()), "plain");
+    assert_eq!(result_text(&call.outcome().await.unwrap()), "plain");
 }
 
 #[tokio::test(start_paused = true)]
@@ -538,6 +544,6 @@ async fn a_thousand_executions_on_one_connection_keep_their_interval() {
         }
     }
     for call in calls {
-        assert_eq!(said(&call.await.unwrap().unwrap()), "done");
+        assert_eq!(result_text(&call.await.unwrap().unwrap()), "done");
     }
 }

@@ -43,7 +43,7 @@ async fn task_support_follows_the_last_handshake() {
 /// A poll of a task by a client that has sent nothing before.
 async fn poll(mcp_server: &Arc<McpServer>, task: &Value) -> Value {
     let mcp_server = mcp_server.clone();
-    let mut line = Line::served(|read, write| stdio::serve_on(mcp_server, read, write));
+    let mut line = Line::served_by(|read, write| stdio::serve_on(mcp_server, read, write));
     let can = json!({ "extensions": { "io.modelcontextprotocol/tasks": {} } });
     let meta = json!({
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",

@@ -32,7 +32,7 @@ pub(crate) fn task_in(begun: &Value) -> &str {
 }
 
 /// The params of a call of a ticket tool.
-pub(crate) fn helper(name: &str, arguments: &Value) -> Value {
+pub(crate) fn ticket_tool_params(name: &str, arguments: &Value) -> Value {
     json!({ "name": name, "arguments": arguments })
 }
 
@@ -47,7 +47,7 @@ async fn an_expired_task_does_not_exist_in_every_cell() {
     let mut cells = JoinSet::new();
     for server in SERVER_KINDS {
         for kind in CLIENT_KINDS {
-            cells.spawn(expires(kind, server));
+            cells.spawn(check_expiry(kind, server));
         }
     }
     while let Some(cell) = cells.join_next().await {
@@ -55,7 +55,7 @@ async fn an_expired_task_does_not_exist_in_every_cell() {
     }
 }
 
-async fn expires(kind: ClientKind, server: ServerKind) {
+async fn check_expiry(kind: ClientKind, server: ServerKind) {
     let plan = HarnessOptions {
         settings: short_lived(),
         behind: outlast::gateway::policy(),
@@ -110,7 +110,11 @@ pub(crate) async fn expires_after_its_ttl(caller: &mut Caller, gate: &Gate, cell
                 params["inputResponses"] = json!({});
                 caller.request(method, params).await
             }
-            _ => caller.request("tools/call", helper(method, &task)).await,
+            _ => {
+                caller
+                    .request("tools/call", ticket_tool_params(method, &task))
+                    .await
+            }
         };
         assert_eq!(gone["error"]["code"], -32602, "{cell}: {method}: {gone}");
     }
@@ -252,7 +256,7 @@ pub(crate) async fn three_polls_return_the_same(caller: &mut Caller, gate: &Gate
     let (method, params) = match kind {
         ClientKind::V1 => ("tasks/result", task.clone()),
         ClientKind::V2 => ("tasks/get", task.clone()),
-        _ => ("tools/call", helper("task_wait", &task)),
+        _ => ("tools/call", ticket_tool_params("task_wait", &task)),
     };
     // Concurrently, and before the call ends.
     let mut ids = Vec::new();

@@ -54,7 +54,7 @@ impl Gate {
     }
 
     /// Waits for a permit. A dropped future does not count as waiting.
-    pub(crate) async fn pass(&self) -> Result<(), ToolFailure> {
+    pub(crate) async fn wait_for_permit(&self) -> Result<(), ToolFailure> {
         self.waiting.fetch_add(1, Ordering::SeqCst);
         let _waits = WaitingCall(&self.waiting);
         self.permits.acquire().await?.forget();

@@ -75,7 +75,8 @@ impl Harness {
             Ok(outlast::resources::Contents::text("a note"))
         });
         let resources = Resources::new().with(note);
-        let (_, direct) = served(tools(server, &gate), plan.behind, resources.clone(), &gate).await;
+        let (_, direct) =
+            start_server(tools(server, &gate), plan.behind, resources.clone(), &gate).await;
         let settings = plan.settings.with_era(server.era());
         let upstream = Upstream::new("behind", (plan.way)(direct.clone()), settings);
         let (_, mcp_server) = gateway_with_policy(plan.policy, upstream).await;
@@ -164,7 +165,7 @@ pub(crate) fn quick() -> Settings {
 }
 
 /// The server itself.
-pub(crate) async fn served(
+pub(crate) async fn start_server(
     tools: Tools,
     policy: Policy,
     resources: Resources,
@@ -200,7 +201,7 @@ pub(crate) fn tools(server: ServerKind, gate: &Arc<Gate>) -> Tools {
         async move {
             gate.run();
             cx.progress(1.0, 2.0);
-            gate.pass().await?;
+            gate.wait_for_permit().await?;
             Ok(text("through"))
         }
     });
@@ -218,30 +219,36 @@ pub(crate) fn tools(server: ServerKind, gate: &Arc<Gate>) -> Tools {
         async move {
             gate.run();
             let answer = cx.elicit_raw(form("Who?")).await?;
-            Ok(text(said(answer)))
+            Ok(text(without_task_id(answer)))
         }
     });
     let first = Tool::new("first", "asks before it begins", |_, cx| async move {
         let who = cx.request_input_first_as("who", InputKind::ElicitForm, form("Who?"));
-        Ok(text(said(who.await?)))
+        Ok(text(without_task_id(who.await?)))
     });
     let two = Tool::new("two", "asks two things at once", |_, cx| async move {
         let (one, other) = tokio::join!(cx.elicit_raw(form("One?")), cx.elicit_raw(form("Two?")));
-        Ok(text(format!("{} {}", said(one?), said(other?))))
+        Ok(text(format!(
+            "{} {}",
+            without_task_id(one?),
+            without_task_id(other?)
+        )))
     });
     let think = Tool::new("think", "asks a model", |_, cx| async move {
         let thought = cx
             .sample_raw(json!({ "messages": [], "maxTokens": 1 }))
             .await;
-        Ok(text(thought.map_or_else(|error| error.to_string(), said)))
+        Ok(text(
+            thought.map_or_else(|error| error.to_string(), without_task_id),
+        ))
     });
     let late = Tool::new("late", "asks after a while", |_, cx| async move {
         tokio::time::sleep(Duration::from_secs(3)).await;
         let answer = cx.elicit_raw(form("Still there?")).await?;
-        Ok(text(said(answer)))
+        Ok(text(without_task_id(answer)))
     });
     let roots = Tool::new("roots", "asks for folders", |_, cx| async move {
-        Ok(text(said(cx.roots().await?)))
+        Ok(text(without_task_id(cx.roots().await?)))
     });
     let all = [
         echo, gated, fails, broken, ask, first, two, late, think, roots,
@@ -261,7 +268,7 @@ pub(crate) fn tools(server: ServerKind, gate: &Arc<Gate>) -> Tools {
         async move {
             gate.run();
             if args.get("wait").is_some() {
-                gate.pass().await?;
+                gate.wait_for_permit().await?;
             }
             Ok(text("read"))
         }
@@ -278,7 +285,7 @@ pub(crate) fn tools(server: ServerKind, gate: &Arc<Gate>) -> Tools {
             let gate = at.clone();
             async move {
                 gate.run();
-                gate.pass().await?;
+                gate.wait_for_permit().await?;
                 Ok(text("through"))
             }
         });
@@ -288,7 +295,7 @@ pub(crate) fn tools(server: ServerKind, gate: &Arc<Gate>) -> Tools {
 }
 
 /// A response without the id of its task (V1-INPUT-9).
-fn said(mut answer: Value) -> String {
+fn without_task_id(mut answer: Value) -> String {
     answer.as_object_mut().unwrap().remove("_meta");
     answer.to_string()
 }

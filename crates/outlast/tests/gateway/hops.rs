@@ -13,7 +13,7 @@ use serde_json::json;
 use crate::caller::connect;
 use crate::cell::ServerKind;
 use crate::harness::{Harness, gateway, quick};
-use crate::scripted::said;
+use crate::scripted::result_text;
 
 /// Requires the correct task id in the header.
 fn strict() -> HttpOptions {
@@ -83,7 +83,7 @@ async fn a_header_contains_the_task_id_of_its_hop() {
     harness.gate.until_polled(2).await;
     harness.gate.add_permits(1);
     let settled = tokio::time::timeout(Duration::from_secs(60), task.outcome()).await;
-    assert_eq!(said(&settled.unwrap().unwrap()), "through");
+    assert_eq!(result_text(&settled.unwrap().unwrap()), "through");
     let mut direct = connect(ClientKind::V2, &harness.direct).await;
     let unknown = direct.request("tasks/get", json!({ "taskId": id })).await;
     assert_eq!(unknown["error"]["code"], -32602, "{unknown}");

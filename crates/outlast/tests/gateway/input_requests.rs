@@ -8,7 +8,7 @@ use crate::rules::{client_and_modern_server, modern_call};
 use crate::scripted::{self, capabilities, task};
 
 /// A V2 task with this input request.
-fn asking(method: &str, params: Value) -> Value {
+fn input_required_task(method: &str, params: Value) -> Value {
     json!({
         "resultType": "complete", "taskId": "t1", "status": "input_required",
         "createdAt": "2026-01-10T08:00:00Z", "lastUpdatedAt": "2026-01-10T08:00:00Z",
@@ -17,7 +17,7 @@ fn asking(method: &str, params: Value) -> Value {
     })
 }
 
-fn working() -> Value {
+fn working_task() -> Value {
     json!({
         "resultType": "task", "taskId": "t1", "status": "working",
         "createdAt": "2026-01-10T08:00:00Z", "lastUpdatedAt": "2026-01-10T08:00:00Z",
@@ -36,9 +36,9 @@ async fn an_undeclared_input_request_ends_the_call_with_that_reason() {
             client_and_modern_server(kind, json!({ "elicitation": {} })).await;
         let calling = tokio::spawn(async move { caller.call("slow", json!({})).await });
         let call = modern_call(&mut server).await;
-        server.reply(&call, working()).await;
+        server.reply(&call, working_task()).await;
         let look = server.expect_request("tasks/get").await;
-        let asks = asking("sampling/createMessage", sampling());
+        let asks = input_required_task("sampling/createMessage", sampling());
         server.reply(&look, asks).await;
         let cancel = server.expect_request("tasks/cancel").await;
         let ack = json!({ "resultType": "complete" });
@@ -62,9 +62,9 @@ async fn declining_to_sample_does_not_cancel_the_call() {
     caller.responder = declining;
     let calling = tokio::spawn(async move { caller.call("slow", json!({})).await });
     let call = modern_call(&mut server).await;
-    server.reply(&call, working()).await;
+    server.reply(&call, working_task()).await;
     let look = server.expect_request("tasks/get").await;
-    let asks = asking("sampling/createMessage", sampling());
+    let asks = input_required_task("sampling/createMessage", sampling());
     server.reply(&look, asks).await;
     let update = server.expect_request("tasks/update").await;
     let said = &update["params"]["inputResponses"]["k"];
@@ -74,7 +74,7 @@ async fn declining_to_sample_does_not_cancel_the_call() {
         .reply(&update, json!({ "resultType": "complete" }))
         .await;
     let look = server.expect_request("tasks/get").await;
-    let mut ended = working();
+    let mut ended = working_task();
     ended["resultType"] = json!("complete");
     ended["status"] = json!("completed");
     ended["result"] = scripted::text("without a model");

@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use crate::caller::connect;
 use crate::cell::ServerKind;
 use crate::harness::{Harness, gateway, quick};
-use crate::scripted::{self, TestServer, said};
+use crate::scripted::{self, TestServer, result_text};
 
 /// Responds to every input request with its own name.
 struct NamedHandler(&'static str);
@@ -78,7 +78,7 @@ async fn two_owners_have_separate_connections() {
             let client = Client::connect(target, options).await.unwrap();
             let call = client.call_tool("who", ()).await.unwrap();
             let outcome = call.outcome().await.unwrap();
-            assert_eq!(said(&outcome), name);
+            assert_eq!(result_text(&outcome), name);
         })
     });
     for call in calling {
@@ -230,7 +230,7 @@ async fn client_credentials_are_not_forwarded() {
         match (connected, lets_in) {
             (Ok(client), true) => {
                 let call = client.call_tool("reads", ()).await.unwrap();
-                assert_eq!(said(&call.outcome().await.unwrap()), "read");
+                assert_eq!(result_text(&call.outcome().await.unwrap()), "read");
             }
             // The server requires credentials: the error has a next step.
             (Err(fault), false) => {

@@ -19,18 +19,18 @@ use crate::scripted::{self, TestServer, capabilities, task};
 const WITH_TASKS: [ClientKind; 2] = [ClientKind::V1, ClientKind::V2];
 
 /// A task with a status message.
-fn saying(status: &str, message: &str) -> Value {
+fn task_with_message(status: &str, message: &str) -> Value {
     let mut task = task(status, 60_000);
     task["statusMessage"] = json!(message);
     task
 }
 
 /// Starts a call for which the server creates a task with this status message.
-async fn begun(caller: &mut Caller, server: &mut TestServer, message: &str) -> Value {
+async fn start_task(caller: &mut Caller, server: &mut TestServer, message: &str) -> Value {
     let making = async {
         server.list(&[("slow", "optional")]).await;
         let call = server.expect_request("tools/call").await;
-        let made = json!({ "task": saying("working", message) });
+        let made = json!({ "task": task_with_message("working", message) });
         server.reply(&call, made).await;
     };
     let (answer, ()) = tokio::join!(caller.begin(json!({ "name": "slow" })), making);
@@ -41,14 +41,14 @@ async fn begun(caller: &mut Caller, server: &mut TestServer, message: &str) -> V
 }
 
 /// The task once it has ended.
-async fn ended(caller: &mut Caller, begun: &Value) -> Value {
+async fn ended_task(caller: &mut Caller, begun: &Value) -> Value {
     let id = json!({ "taskId": begun["taskId"] });
     let ended = |now: &Value| matches!(now["status"].as_str(), Some("completed" | "failed"));
     caller.until(&id, ended).await
 }
 
 async fn send_status(server: &mut TestServer, status: &str, message: &str) {
-    let notification = saying(status, message);
+    let notification = task_with_message(status, message);
     server
         .notify("notifications/tasks/status", notification)
         .await;
@@ -58,12 +58,12 @@ async fn send_status(server: &mut TestServer, status: &str, message: &str) {
 async fn status_messages_of_creation_and_completion_are_kept() {
     for kind in WITH_TASKS {
         let (mut caller, mut server) = connected(kind, capabilities()).await;
-        let begun = begun(&mut caller, &mut server, "queued as number 3").await;
+        let begun = start_task(&mut caller, &mut server, "queued as number 3").await;
         assert_eq!(begun["statusMessage"], "queued as number 3", "{kind:?}");
         send_status(&mut server, "completed", "done in 2 s").await;
         let fetch = server.expect_request("tasks/result").await;
         server.reply(&fetch, scripted::text("done")).await;
-        let ended = ended(&mut caller, &begun).await;
+        let ended = ended_task(&mut caller, &begun).await;
         assert_eq!(ended["statusMessage"], "done in 2 s", "{kind:?}: {ended}");
     }
 }
@@ -82,11 +82,11 @@ async fn a_failed_task_keeps_message_and_error_of_its_server() {
             (-31_999, "it broke", (-31_999, "it broke")),
         ] {
             let (mut caller, mut server) = connected(kind, capabilities()).await;
-            let begun = begun(&mut caller, &mut server, "begun").await;
+            let begun = start_task(&mut caller, &mut server, "begun").await;
             send_status(&mut server, "failed", "disk full").await;
             let fetch = server.expect_request("tasks/result").await;
             server.refuse(&fetch, code, message).await;
-            let ended = ended(&mut caller, &begun).await;
+            let ended = ended_task(&mut caller, &begun).await;
             assert_eq!(ended["status"], "failed");
             assert_eq!(ended["statusMessage"], "disk full", "{kind:?}: {ended}");
             let error = match kind {
@@ -109,17 +109,17 @@ async fn status_messages_never_go_back() {
     let making = async {
         server.list(&[("slow", "optional")]).await;
         let call = server.expect_request("tools/call").await;
-        let mut made = saying("working", "first");
+        let mut made = task_with_message("working", "first");
         made["pollInterval"] = json!(1_000);
         server.reply(&call, json!({ "task": made })).await;
     };
     let (begun, ()) = tokio::join!(caller.begin(json!({ "name": "slow" })), making);
     let id = json!({ "taskId": begun["result"]["taskId"] });
     let look = server.expect_request("tasks/get").await;
-    let mut newer = saying("working", "third");
+    let mut newer = task_with_message("working", "third");
     newer["lastUpdatedAt"] = json!("2026-01-10T08:00:09Z");
     server.notify("notifications/tasks/status", newer).await;
-    let mut older = saying("working", "second");
+    let mut older = task_with_message("working", "second");
     older["lastUpdatedAt"] = json!("2026-01-10T08:00:05Z");
     older["pollInterval"] = json!(1_000);
     server.reply(&look, older).await;

@@ -20,7 +20,7 @@ const EXTENSION: &str = "io.modelcontextprotocol/tasks";
 const WITH_TASKS: [ClientKind; 2] = [ClientKind::V1, ClientKind::V2];
 
 /// Starts a call for which a V1 server creates a working task with a poll interval of a minute.
-async fn begun(caller: &mut Caller, server: &mut TestServer) -> Value {
+async fn start_task(caller: &mut Caller, server: &mut TestServer) -> Value {
     let making = async {
         server.list(&[("slow", "optional")]).await;
         let call = server.expect_request("tools/call").await;
@@ -32,7 +32,7 @@ async fn begun(caller: &mut Caller, server: &mut TestServer) -> Value {
 }
 
 /// The task in a create result.
-fn named(begun: &Value) -> Value {
+fn created_task(begun: &Value) -> Value {
     json!({ "taskId": task_in(begun) })
 }
 
@@ -114,8 +114,8 @@ async fn status_changes_follow_the_rules_whatever_the_server_reports() {
     // BR-GEN-4, BR-GEN-5, BR-NT-3, BD-7.
     for kind in WITH_TASKS {
         let (mut caller, mut server) = connected(kind, capabilities()).await;
-        let begun = begun(&mut caller, &mut server).await;
-        let id = named(&begun);
+        let begun = start_task(&mut caller, &mut server).await;
+        let id = created_task(&begun);
         // BD-7: the input request has not arrived yet.
         send_status(&mut server, "input_required").await;
         let fetch = server.expect_request("tasks/result").await;
@@ -142,8 +142,8 @@ async fn polls_and_lists_are_answered_from_the_store() {
         let mut can = capabilities();
         can["tasks"].as_object_mut().unwrap().remove("list");
         let (mut caller, mut server) = connected(kind, can).await;
-        let begun = begun(&mut caller, &mut server).await;
-        let id = named(&begun);
+        let begun = start_task(&mut caller, &mut server).await;
+        let id = created_task(&begun);
         for _ in 0..100 {
             let got = caller.request("tasks/get", id.clone()).await;
             assert_eq!(got["result"]["status"], "working", "{kind:?}");
@@ -166,7 +166,7 @@ async fn polls_and_lists_are_answered_from_the_store() {
 async fn an_interrupted_tasks_result_is_repeated_while_input_is_required() {
     // BR-RES-5.
     let (mut caller, mut server) = connected(ClientKind::V2, capabilities()).await;
-    let begun = begun(&mut caller, &mut server).await;
+    let begun = start_task(&mut caller, &mut server).await;
     send_status(&mut server, "input_required").await;
     for _ in 0..3 {
         let fetch = server.expect_request("tasks/result").await;
@@ -189,8 +189,8 @@ async fn an_interrupted_tasks_result_is_repeated_while_input_is_required() {
 async fn a_finished_call_is_not_cancelled() {
     // BR-CAN-3, BR-CAN-10.
     let (mut caller, mut server) = connected(ClientKind::V1, capabilities()).await;
-    let begun = begun(&mut caller, &mut server).await;
-    let id = named(&begun);
+    let begun = start_task(&mut caller, &mut server).await;
+    let id = created_task(&begun);
     let cancelled = json!({ "requestId": begun["id"] });
     caller.notify("notifications/cancelled", cancelled).await;
     assert_eq!(status(&mut caller, &id).await, "working");
@@ -243,7 +243,7 @@ async fn a_cancellation_dismisses_the_input_request_of_the_call() {
             call
         };
         let (begun, call) = tokio::join!(caller.begin(json!({ "name": "slow" })), asking);
-        let id = named(&begun);
+        let id = created_task(&begun);
         while status(&mut caller, &id).await != "input_required" {}
         let got = caller.request("tasks/get", id.clone()).await;
         let ack = caller.request("tasks/cancel", id.clone()).await;
@@ -317,7 +317,7 @@ async fn the_gateway_hosts_tasks_of_the_server() {
     // BR-CH-1.
     for kind in WITH_TASKS {
         let (mut caller, mut server) = connected(kind, capabilities()).await;
-        let begun = begun(&mut caller, &mut server).await;
+        let begun = start_task(&mut caller, &mut server).await;
         let mut input_request = form("Who?");
         input_request["task"] = json!({ "ttl": 60_000 });
         input_request["_meta"][RELATED] = json!({ "taskId": "t1" });
@@ -400,7 +400,7 @@ async fn a_v2_status_message_is_not_v1_progress() {
             .await;
     };
     let (begun, ()) = tokio::join!(caller.request("tools/call", params), making);
-    let id = named(&begun);
+    let id = created_task(&begun);
     let mut times = Vec::new();
     for words in ["a third", "two thirds"] {
         let look = server.expect_request("tasks/get").await;
@@ -589,7 +589,7 @@ async fn the_creation_decides_which_input_requests_are_allowed() {
         let harness = Harness::new(server).await;
         let mut caller = connect(ClientKind::V2, &harness.mcp_server).await;
         let begun = caller.begin(json!({ "name": "late" })).await;
-        let id = named(&begun);
+        let id = created_task(&begun);
         caller.capabilities = json!({});
         for _ in 0..100 {
             if status(&mut caller, &id).await == "input_required" {

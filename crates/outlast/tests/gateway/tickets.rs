@@ -13,10 +13,10 @@ const PLAIN: [ClientKind; 2] = [ClientKind::PlainLegacy, ClientKind::PlainModern
 
 /// Calls a tool that waits at the gate until the caller gets a ticket, and returns its task.
 async fn ticket(caller: &mut Caller, tool: &str) -> String {
-    named(&caller.call(tool, json!({ "wait": true })).await)
+    ticket_task(&caller.call(tool, json!({ "wait": true })).await)
 }
 
-fn named(ended: &CallEnd) -> String {
+fn ticket_task(ended: &CallEnd) -> String {
     let CallEnd::Result(result) = ended else {
         panic!("{ended:?}");
     };
@@ -44,7 +44,7 @@ async fn an_ended_wait_gives_a_ticket_and_the_result() {
         let id = json!({ "taskId": task });
         // It still runs: another ticket, after the requested time.
         let again = caller.call("task_wait", json!({ "taskId": task, "seconds": 1 }));
-        assert_eq!(named(&again.await), task);
+        assert_eq!(ticket_task(&again.await), task);
         let all = caller.call("task_status", json!({})).await;
         assert!(text(&all).contains(&task) && text(&all).contains("working"));
         harness.gate.add_permits(1);
@@ -125,7 +125,7 @@ async fn a_repeated_call_joins_the_running_one_only_if_repeatable() {
     assert_eq!(ticket(&mut caller, "reads").await, first);
     harness.until_waiting(1).await;
     let other = json!({ "wait": true, "of": "another" });
-    assert_ne!(named(&caller.call("reads", other).await), first);
+    assert_ne!(ticket_task(&caller.call("reads", other).await), first);
     harness.gate.add_permits(2);
     let read = caller.call("task_wait", json!({ "taskId": first })).await;
     assert_eq!(text(&read), "read");
@@ -159,7 +159,7 @@ async fn a_client_that_waits_by_ticket_gets_the_input_requests() {
         for kind in [ClientKind::PlainLegacy, ClientKind::PlainModern] {
             let harness = Harness::with(server, settings.clone()).await;
             let mut caller = connect(kind, &harness.mcp_server).await;
-            let task = named(&caller.call("late", json!({})).await);
+            let task = ticket_task(&caller.call("late", json!({})).await);
             assert!(caller.input_requests.is_empty(), "{kind:?} → {server:?}");
             let ended = caller.wait(&json!({ "taskId": task })).await;
             assert!(text(&ended).contains("Ada/Still there?"), "{ended:?}");

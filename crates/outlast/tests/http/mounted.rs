@@ -67,7 +67,7 @@ async fn mounted() -> SocketAddr {
     address
 }
 
-async fn meet(address: SocketAddr, token: &'static str) -> HttpClient {
+async fn connect_user(address: SocketAddr, token: &'static str) -> HttpClient {
     let mut client = HttpClient {
         token: Some(token),
         ..HttpClient::without_session(address)
@@ -85,7 +85,7 @@ async fn call(client: &HttpClient) -> Value {
 async fn the_endpoint_works_in_an_axum_router() {
     within("a call in an axum router", async {
         let address = mounted().await;
-        let ada = meet(address, "user:ada").await;
+        let ada = connect_user(address, "user:ada").await;
         let answer = call(&ada).await;
         assert_eq!(answer["result"]["content"][0]["text"], "hi", "{answer}");
         let stranger = HttpClient::without_session(address);
@@ -99,7 +99,7 @@ async fn the_axum_example_has_its_own_page_and_authentication() {
     within("the requests to the example", async {
         let server = ServerProcess::example("axum_mount", &["127.0.0.1:0"]);
         let address = server.address();
-        let ada = meet(address, "user:ada").await;
+        let ada = connect_user(address, "user:ada").await;
         let params = json!({ "name": "hello", "task": {} });
         let created = ada.ask("tools/call", params).await.json().await;
         let id = json!({ "taskId": created["result"]["task"]["taskId"] });
@@ -123,7 +123,7 @@ async fn the_axum_example_has_its_own_page_and_authentication() {
 async fn own_authentication_decides_the_scopes() {
     within("a call of a guest", async {
         let address = mounted().await;
-        let guest = meet(address, "user:guest").await;
+        let guest = connect_user(address, "user:guest").await;
         let params = json!({ "name": "echo", "arguments": { "say": "hi" } });
         let denied = guest.ask("tools/call", params).await;
         assert_eq!(denied.status, 403);
@@ -145,7 +145,7 @@ async fn a_read_only_token_reads_and_changes_nothing() {
             ]),
         ))
         .await;
-        let full = meet(harness.server.local_addr(), "full").await;
+        let full = connect_user(harness.server.local_addr(), "full").await;
         let task = full.task("gated", json!({})).await;
         let reader = HttpClient {
             token: Some("read"),
@@ -160,7 +160,7 @@ async fn a_read_only_token_reads_and_changes_nothing() {
         assert!(message.contains("missing scope: cancel"), "{message}");
         let call = json!({ "name": "echo", "arguments": { "say": "hi" } });
         assert_eq!(reader.ask("tools/call", call).await.status, 403);
-        assert_eq!(reader.leave().await.status, 403);
+        assert_eq!(reader.delete_session().await.status, 403);
         assert_eq!(full.ask("tasks/cancel", id).await.status, 200);
     })
     .await;
@@ -231,7 +231,7 @@ async fn application() -> Router {
 }
 
 /// A modern call of `hello`, which needs no session.
-async fn hello(address: SocketAddr, host: &str, headers: &str) -> HttpResponse {
+async fn call_hello(address: SocketAddr, host: &str, headers: &str) -> HttpResponse {
     let meta = json!({
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
         "io.modelcontextprotocol/clientInfo": { "name": "test", "version": "1" },
@@ -257,16 +257,16 @@ async fn a_mounted_endpoint_has_domain_and_sign_in() {
         let address = listener.local_addr().unwrap();
         let app = application().await;
         tokio::spawn(async move { axum::serve(listener, app).await });
-        let ada = hello(address, "mcp.example.com", "cookie: user=ada\r\n").await;
+        let ada = call_hello(address, "mcp.example.com", "cookie: user=ada\r\n").await;
         assert_eq!(ada.status, 200);
         let ada = ada.json().await;
         assert_eq!(ada["result"]["content"][0]["text"], "Hello!", "{ada}");
-        let guest = hello(address, "mcp.example.com", "cookie: user=guest\r\n").await;
+        let guest = call_hello(address, "mcp.example.com", "cookie: user=guest\r\n").await;
         assert_eq!(guest.status, 403);
-        let stranger = hello(address, "mcp.example.com", "").await;
+        let stranger = call_hello(address, "mcp.example.com", "").await;
         assert_eq!(stranger.status, 401);
         // DNS rebinding: a name that was not allowed.
-        let foreign = hello(address, "evil.example.com", "cookie: user=ada\r\n").await;
+        let foreign = call_hello(address, "evil.example.com", "cookie: user=ada\r\n").await;
         assert_eq!(foreign.status, 403);
     })
     .await;

@@ -45,7 +45,7 @@ async fn a_session_continues_at_every_node() {
 async fn a_session_ends_at_every_node() {
     let [one, other] = nodes().await;
     let (client, stays) = (one.client().await, one.client().await);
-    assert_eq!(at(&client, &other).leave().await.status, 204);
+    assert_eq!(at(&client, &other).delete_session().await.status, 204);
     for node in [&one, &other] {
         assert_eq!(at(&client, node).ask("ping", json!({})).await.status, 404);
         assert_eq!(at(&stays, node).ask("ping", json!({})).await.status, 200);

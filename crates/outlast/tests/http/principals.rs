@@ -16,7 +16,7 @@ async fn harness() -> Harness {
     .await
 }
 
-async fn meet(harness: &Harness, token: &'static str) -> HttpClient {
+async fn connect_user(harness: &Harness, token: &'static str) -> HttpClient {
     let mut client = HttpClient {
         token: Some(token),
         ..harness.client_without_session()
@@ -38,21 +38,21 @@ async fn a_request_without_a_token_is_rejected() {
     let challenge = rejected.header("www-authenticate").unwrap();
     assert!(challenge.contains("invalid_token"));
     assert_eq!(client.send("GET", &[], b"").await.status, 401);
-    assert_eq!(client.leave().await.status, 401);
+    assert_eq!(client.delete_session().await.status, 401);
 }
 
 #[tokio::test]
 async fn only_its_principal_can_use_a_session() {
     // V1-SESS-7.
     let harness = harness().await;
-    let ada = meet(&harness, "a-secret").await;
+    let ada = connect_user(&harness, "a-secret").await;
     let thief = HttpClient {
         token: Some("b-secret"),
         ..ada.clone()
     };
     assert_eq!(thief.ask("ping", json!({})).await.status, 404);
     assert_eq!(thief.send("GET", &[], b"").await.status, 404);
-    assert_eq!(thief.leave().await.status, 404);
+    assert_eq!(thief.delete_session().await.status, 404);
     assert_eq!(ada.ask("ping", json!({})).await.status, 200);
 }
 
@@ -61,8 +61,8 @@ async fn only_its_principal_can_access_a_task() {
     // V1-SESS-8, A1-20, A1-32, V1-SEC-2.
     let harness = harness().await;
     let (ada, bob) = (
-        meet(&harness, "a-secret").await,
-        meet(&harness, "b-secret").await,
+        connect_user(&harness, "a-secret").await,
+        connect_user(&harness, "b-secret").await,
     );
     let task = ada.task("gated", json!({})).await;
     let unknown = bob.status("00000000000000000000000000").await;
@@ -75,8 +75,8 @@ async fn only_its_principal_can_access_a_task() {
     let cancelled = bob.call("tasks/cancel", json!({ "taskId": task })).await;
     assert_eq!(cancelled["error"], unknown["error"]);
 
-    assert_eq!(ada.leave().await.status, 204);
-    let ada = meet(&harness, "a-secret").await;
+    assert_eq!(ada.delete_session().await.status, 204);
+    let ada = connect_user(&harness, "a-secret").await;
     assert_eq!(ada.status(&task).await["result"]["status"], "working");
     harness.gate.add_permits(1);
     ada.until(&task, "completed").await;
@@ -85,11 +85,11 @@ async fn only_its_principal_can_access_a_task() {
 #[tokio::test]
 async fn the_next_session_gets_input_requests_of_an_ended_one() {
     let harness = harness().await;
-    let ada = meet(&harness, "a-secret").await;
+    let ada = connect_user(&harness, "a-secret").await;
     let task = ada.task("ask", json!({})).await;
     ada.until(&task, "input_required").await;
-    assert_eq!(ada.leave().await.status, 204);
-    let ada = meet(&harness, "a-secret").await;
+    assert_eq!(ada.delete_session().await.status, 204);
+    let ada = connect_user(&harness, "a-secret").await;
     let mut waiting = ada.result(&task).await;
     let (_, input_request) = waiting.next_message("elicitation/create").await;
     ada.respond(&input_request["id"], "Ada").await;

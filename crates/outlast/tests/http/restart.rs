@@ -78,7 +78,7 @@ async fn an_ended_session_stays_ended_after_a_restart() {
     let file = folder.path().join("tasks.db");
     let harness = Harness::on_file(&file, HttpOptions::default()).await;
     let (gone, stays) = (harness.client().await, harness.client().await);
-    assert_eq!(gone.leave().await.status, 204);
+    assert_eq!(gone.delete_session().await.status, 204);
     harness.stop().await;
 
     let harness = Harness::on_file(&file, HttpOptions::default()).await;

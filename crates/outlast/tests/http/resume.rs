@@ -173,6 +173,6 @@ async fn a_change_is_sent_on_the_general_stream() {
     let mut again = client.listen(Some(&seen)).await;
     again.next_message("notifications/resources/updated").await;
     // An ended session receives nothing.
-    assert_eq!(client.leave().await.status, 204);
+    assert_eq!(client.delete_session().await.status, 204);
     harness.resources.updated("test:one");
 }

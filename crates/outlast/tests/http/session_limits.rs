@@ -99,7 +99,7 @@ async fn a_new_session_is_rejected_if_all_are_in_use() {
     let rejected = initialize(&harness, Some("b")).await;
     assert_eq!(rejected.status, 503);
     assert_eq!(rejected.header("retry-after"), Some("1"));
-    assert_eq!(one.leave().await.status, 204);
+    assert_eq!(one.delete_session().await.status, 204);
     open(&harness, Some("b")).await;
 }
 
@@ -123,7 +123,7 @@ async fn session_limits_hold_over_a_restart() {
     harness.stop().await;
 
     let harness = Harness::on_file(&file, options()).await;
-    let [works, bob, older, newer] = moved(&harness, [works, bob, older, newer]);
+    let [works, bob, older, newer] = restart_server(&harness, [works, bob, older, newer]);
     // The oldest session has an open task, which only its record shows.
     let fresh = open(&harness, Some("a")).await;
     assert_eq!(ping(&older).await, 404);
@@ -146,9 +146,9 @@ async fn idle_sessions_without_tasks_expire_over_a_restart() {
 
     // As if the server had been down for longer than `idle`.
     let harness = Harness::on_file(&file, options(Duration::from_millis(1))).await;
-    let [idle, works] = moved(&harness, [idle, works]);
+    let [idle, works] = restart_server(&harness, [idle, works]);
     eventually("the idle session is forgotten", async || {
-        is_gone(&idle).await
+        is_evicted(&idle).await
     })
     .await;
     assert_eq!(ping(&works).await, 200);
@@ -166,14 +166,14 @@ async fn a_long_ttl_does_not_keep_idle_sessions() {
     let listens = harness.client().await;
     let _stream = listens.listen(None).await;
     eventually("the idle session is forgotten", async || {
-        is_gone(&idle).await
+        is_evicted(&idle).await
     })
     .await;
     assert_eq!(ping(&listens).await, 200);
 }
 
 /// Whether a session was evicted. The pause covers two sweeps, because a request uses the session.
-async fn is_gone(client: &Client) -> bool {
+async fn is_evicted(client: &Client) -> bool {
     tokio::time::sleep(Duration::from_millis(2_500)).await;
     ping(client).await == 404
 }
@@ -204,7 +204,7 @@ async fn ping(client: &Client) -> u16 {
 }
 
 /// The same clients at a restarted server.
-fn moved<const N: usize>(harness: &Harness, clients: [Client; N]) -> [Client; N] {
+fn restart_server<const N: usize>(harness: &Harness, clients: [Client; N]) -> [Client; N] {
     let address = harness.server.local_addr();
     clients.map(|client| Client { address, ..client })
 }

@@ -40,7 +40,7 @@ async fn a_request_must_name_its_session() {
     let stranger = harness.client_without_session();
     assert_eq!(stranger.ask("tools/list", json!({})).await.status, 400);
     assert_eq!(stranger.send("GET", &[], b"").await.status, 400);
-    assert_eq!(stranger.leave().await.status, 400);
+    assert_eq!(stranger.delete_session().await.status, 400);
     let mut lost = harness.client().await;
     for name in ["00000000000000000000000000", "x", "../../etc/passwd"] {
         lost.session = Some(name.into());
@@ -48,7 +48,7 @@ async fn a_request_must_name_its_session() {
         assert_eq!(response.status, 404);
         assert!(response.json().await.get("error").is_some());
         assert_eq!(lost.send("GET", &[], b"").await.status, 404);
-        assert_eq!(lost.leave().await.status, 404);
+        assert_eq!(lost.delete_session().await.status, 404);
     }
 }
 
@@ -70,10 +70,10 @@ async fn no_error_shows_the_id_of_a_session() {
     ] {
         check(client.ask(method, params).await, 200).await;
     }
-    client.leave().await;
+    client.delete_session().await;
     check(client.ask("ping", json!({})).await, 404).await;
     check(client.send("GET", &[], b"").await, 404).await;
-    check(client.leave().await, 404).await;
+    check(client.delete_session().await, 404).await;
 }
 
 #[tokio::test]
@@ -83,9 +83,9 @@ async fn an_ended_session_is_gone_with_its_tasks() {
     let client = harness.client().await;
     client.task("gated", json!({})).await;
     let mut general = client.listen(None).await;
-    assert_eq!(client.leave().await.status, 204);
+    assert_eq!(client.delete_session().await.status, 204);
     assert_eq!(client.ask("ping", json!({})).await.status, 404);
-    assert_eq!(client.leave().await.status, 404);
+    assert_eq!(client.delete_session().await.status, 404);
     general.rest().await;
     let owner = Owner::session(client.session.unwrap());
     let is_free = async || harness.engine.usage(&owner).await.unwrap().owner_open == 0;
@@ -101,7 +101,7 @@ async fn a_call_ends_with_its_session() {
         async move { client.tool("gated", json!({})).await.status }
     });
     eventually("the call runs", async || harness.engine.running() > 0).await;
-    assert_eq!(client.leave().await.status, 204);
+    assert_eq!(client.delete_session().await.status, 204);
     assert_eq!(waiting.await.unwrap(), 202);
     eventually("the call ends", async || harness.engine.running() == 0).await;
 }

@@ -8,7 +8,7 @@ use outlast::task::Policy;
 use outlast_testkit::{FaultyStore, WriteFault};
 use serde_json::json;
 
-use crate::harness::{Harness, named};
+use crate::harness::{Harness, name_response};
 use crate::stdio_client::{StdioClient, no_tasks};
 
 #[tokio::test(start_paused = true)]
@@ -61,7 +61,7 @@ async fn a_slow_call_becomes_a_task_after_its_grace_period() {
     // A2-1, V2-GET-6, V2-GET-7.
     assert_eq!(done["result"]["resultType"], "complete");
     assert_eq!(done["result"]["content"][0]["text"], "through");
-    assert_eq!(harness.starts(), 1);
+    assert_eq!(harness.started_calls(), 1);
 }
 
 #[tokio::test(start_paused = true)]
@@ -133,7 +133,7 @@ async fn an_input_request_within_the_grace_period_makes_a_task() {
     let requests = asks["inputRequests"].as_object().unwrap();
     let (key, request) = requests.iter().next().unwrap();
     assert_eq!(request["method"], "elicitation/create");
-    let responses = json!({ key: named("Ada") });
+    let responses = json!({ key: name_response("Ada") });
     client
         .call(
             "tasks/update",
@@ -156,7 +156,7 @@ async fn a_call_that_cannot_be_stored_is_inline() {
     harness.gate.add_permits(2);
     let second = client.answer_to(second).await;
     assert_eq!(second["result"]["resultType"], "complete");
-    assert_eq!(harness.starts(), 2);
+    assert_eq!(harness.started_calls(), 2);
     // A tool that always runs as a task returns the error.
     let blocked = client.task("gated").await;
     let rejected = client.tool("tidy").await;
@@ -180,7 +180,7 @@ async fn a_call_that_cannot_be_stored_returns_its_input_requests() {
         .unwrap();
     let retry = json!({
         "name": "ask", "requestState": input_required["requestState"],
-        "inputResponses": { key: named("Ada") },
+        "inputResponses": { key: name_response("Ada") },
     });
     let received = client.call("tools/call", retry).await;
     assert_eq!(received["result"]["content"][0]["text"], "Hello, \"Ada\"!");

@@ -8,7 +8,7 @@ use outlast::server::{FilteredRequest, Middleware, RequestError};
 use outlast::wire::Raw;
 use serde_json::{Value, json};
 
-use crate::harness::named;
+use crate::harness::name_response;
 use crate::stdio_client::StdioClient;
 
 /// Writes names in capitals, refuses the name `Eve`, and records the tasks.
@@ -54,11 +54,15 @@ async fn a_filter_changes_and_refuses_input_responses() {
     let key = asks["inputRequests"].as_object().unwrap().keys().next();
     let key = key.unwrap().clone();
     let update = |response: Value| json!({ "taskId": task, "inputResponses": { &key: response } });
-    let refused = client.call("tasks/update", update(named("Eve"))).await;
+    let refused = client
+        .call("tasks/update", update(name_response("Eve")))
+        .await;
     assert_eq!(refused["error"]["code"], -32602, "{refused}");
     assert_eq!(refused["error"]["message"], "Eve is not a name");
     assert_eq!(client.status(&task).await["status"], "input_required");
-    let ack = client.call("tasks/update", update(named("Ada"))).await;
+    let ack = client
+        .call("tasks/update", update(name_response("Ada")))
+        .await;
     assert_eq!(ack["result"]["resultType"], "complete", "{ack}");
     let done = client.until(&task, "completed").await;
     assert_eq!(done["result"]["content"][0]["text"], "\"ADA\"");

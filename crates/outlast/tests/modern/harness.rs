@@ -67,7 +67,7 @@ impl Harness {
         self.gate.add_permits(1);
     }
 
-    pub(crate) fn starts(&self) -> usize {
+    pub(crate) fn started_calls(&self) -> usize {
         self.starts.load(Ordering::SeqCst)
     }
 
@@ -211,6 +211,6 @@ pub(crate) fn form(message: &str) -> Value {
 }
 
 /// An input response that accepts a form.
-pub(crate) fn named(name: &str) -> Value {
+pub(crate) fn name_response(name: &str) -> Value {
     json!({ "action": "accept", "content": { "name": name } })
 }

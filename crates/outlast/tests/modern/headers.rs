@@ -6,13 +6,13 @@ use outlast_testkit::mcp::with_modern_meta;
 use serde_json::json;
 
 use crate::harness::Harness;
-use crate::http_client::{ModernHttpClient, served};
+use crate::http_client::{ModernHttpClient, serve_http};
 
 #[tokio::test]
 async fn headers_must_match_the_body() {
     // V2-HH-1, V2-HH-2, V2-HH-3, V2-HH-4, V2-HDR-2, V2-HDR-4, V2-CODE-4.
     let harness = Harness::new().await;
-    let server = served(&harness.server).await;
+    let server = serve_http(&harness.server).await;
     let http = ModernHttpClient::of(&server);
     let echo = || json!({ "name": "echo", "arguments": { "say": "hi" } });
     let fine = http
@@ -29,7 +29,9 @@ async fn headers_must_match_the_body() {
         ("mcp-name", "Echo"),
         ("mcp-name", "=?base64?not base64?="),
     ] {
-        let rejected = http.refused("tools/call", echo(), &[(header, value)]).await;
+        let rejected = http
+            .rejected("tools/call", echo(), &[(header, value)])
+            .await;
         assert_eq!(rejected, (400, -32020), "{header}: {value}");
     }
     // V2-HH-5.
@@ -44,12 +46,12 @@ async fn headers_must_match_the_body() {
 async fn annotated_arguments_must_match_their_headers() {
     // V2-PARAM-1, V2-PARAM-5, V2-HH-6.
     let harness = Harness::new().await;
-    let server = served(&harness.server).await;
+    let server = serve_http(&harness.server).await;
     let http = ModernHttpClient::of(&server);
     let echo = || json!({ "name": "echo", "arguments": { "say": "hi" } });
     for value in ["", "ho", "=?base64?%?="] {
         let rejected = http
-            .refused("tools/call", echo(), &[("mcp-param-say", value)])
+            .rejected("tools/call", echo(), &[("mcp-param-say", value)])
             .await;
         assert_eq!(rejected, (400, -32020), "{value}");
     }
@@ -67,7 +69,7 @@ async fn annotated_arguments_must_match_their_headers() {
 async fn a_repeated_mcp_header_is_rejected() {
     // V2-HDR-2, V2-HH-2, V2-PARAM-5: a proxy and this server could read different values.
     let harness = Harness::new().await;
-    let server = served(&harness.server).await;
+    let server = serve_http(&harness.server).await;
     let http = ModernHttpClient::of(&server);
     let echo = || json!({ "name": "echo", "arguments": { "say": "hi" } });
     for (header, value) in [
@@ -79,14 +81,14 @@ async fn a_repeated_mcp_header_is_rejected() {
     ] {
         for second in [value, "another"] {
             let twice = [(header, value), (header, second)];
-            let rejected = http.refused("tools/call", echo(), &twice).await;
+            let rejected = http.rejected("tools/call", echo(), &twice).await;
             assert_eq!(rejected, (400, -32020), "{header}: {second}");
         }
     }
     let task = http.task("gated").await;
     let twice = [("mcp-name", task.as_str()), ("mcp-name", "another")];
     let rejected = http
-        .refused("tasks/get", json!({ "taskId": task }), &twice)
+        .rejected("tasks/get", json!({ "taskId": task }), &twice)
         .await;
     assert_eq!(rejected, (400, -32020));
 }
@@ -95,7 +97,7 @@ async fn a_repeated_mcp_header_is_rejected() {
 async fn mcp_name_of_a_task_is_optional_by_default() {
     // V2-HDR-2, V2-HDR-3.
     let harness = Harness::new().await;
-    let server = served(&harness.server).await;
+    let server = serve_http(&harness.server).await;
     let http = ModernHttpClient::of(&server);
     let task = http.task("gated").await;
     let params = || json!({ "taskId": task });
@@ -105,7 +107,7 @@ async fn mcp_name_of_a_task_is_optional_by_default() {
     assert_eq!(lax.status, 200);
     let wrong = [("mcp-name", "another-task")];
     assert_eq!(
-        http.refused("tasks/get", params(), &wrong).await,
+        http.rejected("tasks/get", params(), &wrong).await,
         (400, -32020)
     );
     let options = HttpOptions::default().with_on_missing_task_name(OnMissingName::Refuse);
@@ -113,7 +115,7 @@ async fn mcp_name_of_a_task_is_optional_by_default() {
     let strict = ModernHttpClient::of(&strict);
     let missing = [("mcp-name", "")];
     assert_eq!(
-        strict.refused("tasks/get", params(), &missing).await,
+        strict.rejected("tasks/get", params(), &missing).await,
         (400, -32020)
     );
 }
@@ -122,11 +124,11 @@ async fn mcp_name_of_a_task_is_optional_by_default() {
 async fn each_error_code_has_its_http_status() {
     // V2-CODE-4, V2-CAP-10, A2-30.
     let harness = Harness::new().await;
-    let server = served(&harness.server).await;
+    let server = serve_http(&harness.server).await;
     let mut http = ModernHttpClient::of(&server);
     let unknown = json!({ "taskId": "7zzzzzzzzzzzzzzzzzzzzzzzzz" });
     assert_eq!(
-        http.refused("tasks/get", unknown.clone(), &[]).await,
+        http.rejected("tasks/get", unknown.clone(), &[]).await,
         (200, -32602)
     );
     for gone in [
@@ -137,22 +139,25 @@ async fn each_error_code_has_its_http_status() {
         "no/such",
     ] {
         assert_eq!(
-            http.refused(gone, json!({}), &[]).await,
+            http.rejected(gone, json!({}), &[]).await,
             (404, -32601),
             "{gone}"
         );
     }
     http.can = json!({});
-    assert_eq!(http.refused("tasks/get", unknown, &[]).await, (400, -32021));
+    assert_eq!(
+        http.rejected("tasks/get", unknown, &[]).await,
+        (400, -32021)
+    );
     let must = json!({ "name": "must" });
-    assert_eq!(http.refused("tools/call", must, &[]).await, (400, -32021));
+    assert_eq!(http.rejected("tools/call", must, &[]).await, (400, -32021));
 }
 
 #[tokio::test]
 async fn the_version_header_is_checked_before_the_version() {
     // V2-VER-1, V2-META-3, V2-ERA-13, A3-8.
     let harness = Harness::new().await;
-    let server = served(&harness.server).await;
+    let server = serve_http(&harness.server).await;
     let http = ModernHttpClient::of(&server);
     let mut params = with_modern_meta(json!({}), json!({}));
     params["_meta"]["io.modelcontextprotocol/protocolVersion"] = json!("v999");
@@ -182,7 +187,7 @@ async fn the_version_header_is_checked_before_the_version() {
 async fn a_modern_request_belongs_to_no_session() {
     // V2-HTTP-4, V2-HTTP-7, A3-7.
     let harness = Harness::new().await;
-    let server = served(&harness.server).await;
+    let server = serve_http(&harness.server).await;
     let http = ModernHttpClient::of(&server);
     let old = [("mcp-session-id", "unknown"), ("last-event-id", "1-1-1")];
     let listed = http.ask_with("tools/list", json!({}), &old).await;

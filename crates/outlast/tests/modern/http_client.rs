@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use crate::schema;
 use crate::stdio_client::everything;
 
-pub(crate) async fn served(mcp_server: &Arc<McpServer>) -> HttpServer {
+pub(crate) async fn serve_http(mcp_server: &Arc<McpServer>) -> HttpServer {
     serve(mcp_server.clone(), HttpOptions::default())
         .await
         .unwrap()
@@ -83,7 +83,7 @@ impl ModernHttpClient {
     }
 
     /// Sends a request that is rejected; returns the status and the error code.
-    pub(crate) async fn refused(
+    pub(crate) async fn rejected(
         &self,
         method: &str,
         params: Value,

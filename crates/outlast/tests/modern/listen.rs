@@ -4,8 +4,8 @@ use outlast::server::ListChange;
 use outlast_testkit::eventually;
 use serde_json::{Value, json};
 
-use crate::harness::{Harness, named};
-use crate::http_client::{ModernHttpClient, next, served};
+use crate::harness::{Harness, name_response};
+use crate::http_client::{ModernHttpClient, next, serve_http};
 use crate::stdio_client::{StdioClient, no_tasks};
 
 const SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
@@ -50,7 +50,7 @@ async fn a_listener_gets_the_status_and_every_change() {
         .keys()
         .next()
         .unwrap();
-    let params = json!({ "taskId": task, "inputResponses": { key: named("Ada") } });
+    let params = json!({ "taskId": task, "inputResponses": { key: name_response("Ada") } });
     client.call("tasks/update", params).await;
     let mut words = Vec::new();
     let last = loop {
@@ -196,7 +196,7 @@ async fn a_listener_on_stdio_gets_the_end() {
 async fn list_changes_reach_their_subscribers_only() {
     // V2-SUB-1: a subscription that the server does not offer is not granted.
     let harness = Harness::new().await;
-    let server = served(&harness.server).await;
+    let server = serve_http(&harness.server).await;
     let http = ModernHttpClient::of(&server);
     let all = json!({ "notifications": {
         "toolsListChanged": true, "promptsListChanged": true, "resourceSubscriptions": ["a:b"],
@@ -228,7 +228,7 @@ async fn list_changes_reach_their_subscribers_only() {
 #[tokio::test]
 async fn a_listener_over_http_gets_all_statuses_of_a_task() {
     let harness = Harness::new().await;
-    let server = served(&harness.server).await;
+    let server = serve_http(&harness.server).await;
     let http = ModernHttpClient::of(&server);
     let task = http.task("gated").await;
     let filter = json!({ "notifications": { "taskIds": [task] } });

@@ -159,7 +159,7 @@ async fn modern(owners: Arc<Owners>, address: SocketAddr, owner: usize) {
         };
         assert_eq!(result["content"][0]["text"], word);
         if let Some(foreign) = owners.foreign(owner) {
-            let rejected = http.refused("tasks/get", json!({ "taskId": foreign }), &[]);
+            let rejected = http.rejected("tasks/get", json!({ "taskId": foreign }), &[]);
             assert_eq!(rejected.await, (200, -32602));
         }
     }

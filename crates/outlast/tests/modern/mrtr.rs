@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::harness::{Harness, named};
+use crate::harness::{Harness, name_response};
 use crate::stdio_client::{StdioClient, no_tasks};
 
 /// Calls a tool that requests input. Returns the `input_required` result.
@@ -41,12 +41,15 @@ async fn a_plain_call_returns_input_requests_and_resumes_by_retry() {
     assert_eq!(request["method"], "elicitation/create");
     assert_eq!(request["params"]["message"], "Who?");
     let received = client
-        .call("tools/call", retry("plain", &input_required, named("Ada")))
+        .call(
+            "tools/call",
+            retry("plain", &input_required, name_response("Ada")),
+        )
         .await;
     assert_eq!(received["result"]["resultType"], "complete");
     assert_eq!(received["result"]["content"][0]["text"], "Hello, \"Ada\"!");
     assert_eq!(received["result"].get("requestState"), None);
-    assert_eq!(harness.starts(), 1);
+    assert_eq!(harness.started_calls(), 1);
 }
 
 #[tokio::test(start_paused = true)]
@@ -55,13 +58,13 @@ async fn a_request_state_is_valid_once() {
     let harness = Harness::new().await;
     let mut client = StdioClient::connect(harness.server.clone());
     let input_required = input_required(&mut client, "plain").await;
-    let retry = retry("plain", &input_required, named("Ada"));
+    let retry = retry("plain", &input_required, name_response("Ada"));
     client.call("tools/call", retry.clone()).await;
     let replayed = client.call("tools/call", retry).await;
     assert_eq!(replayed["error"]["code"], -32602);
     let why = replayed["error"]["message"].as_str().unwrap();
     assert!(why.contains("outcome is unknown"), "{why}");
-    assert_eq!(harness.starts(), 1);
+    assert_eq!(harness.started_calls(), 1);
 }
 
 #[tokio::test(start_paused = true)]
@@ -70,7 +73,7 @@ async fn a_changed_or_foreign_request_state_is_rejected() {
     let harness = Harness::new().await;
     let mut client = StdioClient::connect(harness.server.clone());
     let input_required = input_required(&mut client, "plain").await;
-    let good = retry("plain", &input_required, named("Ada"));
+    let good = retry("plain", &input_required, name_response("Ada"));
     let state = input_required["requestState"].as_str().unwrap();
     let (mut touched, mut other_tool, mut other_arguments) =
         (good.clone(), good.clone(), good.clone());
@@ -85,7 +88,7 @@ async fn a_changed_or_foreign_request_state_is_rejected() {
     }
     let received = client.call("tools/call", good).await;
     assert_eq!(received["result"]["resultType"], "complete");
-    assert_eq!(harness.starts(), 1);
+    assert_eq!(harness.started_calls(), 1);
 }
 
 #[tokio::test(start_paused = true)]
@@ -98,10 +101,13 @@ async fn a_suspended_call_without_retry_is_stopped() {
     tokio::time::sleep(Duration::from_secs(16 * 60)).await;
     harness.until_idle().await;
     let late = client
-        .call("tools/call", retry("plain", &input_required, named("Ada")))
+        .call(
+            "tools/call",
+            retry("plain", &input_required, name_response("Ada")),
+        )
         .await;
     assert_eq!(late["error"]["code"], -32602);
-    assert_eq!(harness.starts(), 1);
+    assert_eq!(harness.started_calls(), 1);
 }
 
 #[tokio::test(start_paused = true)]
@@ -114,19 +120,19 @@ async fn missing_responses_are_requested_again_and_malformed_ones_rejected() {
     assert_eq!(rejected["error"]["code"], -32602);
     let nothing = json!({
         "name": "plain", "requestState": first["requestState"],
-        "inputResponses": { "wrong": named("Ada") },
+        "inputResponses": { "wrong": name_response("Ada") },
     });
     let again = client.call("tools/call", nothing).await["result"].clone();
     assert_eq!(again["resultType"], "input_required");
     assert_eq!(again["inputRequests"], first["inputRequests"]);
     assert_ne!(again["requestState"], first["requestState"]);
-    let mut response = retry("plain", &again, named("Ada"));
+    let mut response = retry("plain", &again, name_response("Ada"));
     response["inputResponses"]["extra"] = json!({ "action": "accept" });
     let received = client.call("tools/call", response).await;
     assert_eq!(received["result"]["resultType"], "complete");
     // The state of an earlier round is invalid.
     let replayed = client
-        .call("tools/call", retry("plain", &first, named("Ada")))
+        .call("tools/call", retry("plain", &first, name_response("Ada")))
         .await;
     assert_eq!(replayed["error"]["code"], -32602);
 }
@@ -144,7 +150,7 @@ async fn concurrent_input_requests_are_returned_together() {
     assert_eq!(keys.len(), 2);
     let retry = json!({
         "name": "two", "requestState": input_required["requestState"],
-        "inputResponses": { keys[0]: named("Ada"), keys[1]: named("Bob") },
+        "inputResponses": { keys[0]: name_response("Ada"), keys[1]: name_response("Bob") },
     });
     let received = client.call_with("tools/call", retry, no_tasks()).await;
     assert_eq!(received["result"]["content"][0]["text"], "\"Ada\" \"Bob\"");
@@ -155,12 +161,12 @@ async fn every_round_of_input_requests_has_a_new_state() {
     let mut client = StdioClient::connect(Harness::new().await.server);
     let params = json!({ "name": "again" });
     let one = client.call_with("tools/call", params, no_tasks()).await["result"].clone();
-    let response = retry("again", &one, named("Ada"));
+    let response = retry("again", &one, name_response("Ada"));
     let two = client.call_with("tools/call", response, no_tasks()).await["result"].clone();
     assert_eq!(two["resultType"], "input_required");
     assert_ne!(key(&one), key(&two));
     assert_ne!(one["requestState"], two["requestState"]);
-    let response = retry("again", &two, named("Ada"));
+    let response = retry("again", &two, name_response("Ada"));
     let done = client.call_with("tools/call", response, no_tasks()).await;
     assert_eq!(done["result"]["content"][0]["text"], "asked");
 }
@@ -173,7 +179,10 @@ async fn input_requests_before_the_work_precede_the_task() {
     let input_required = input_required(&mut client, "first").await;
     assert_eq!(key(&input_required), "who");
     let received = client
-        .call("tools/call", retry("first", &input_required, named("Ada")))
+        .call(
+            "tools/call",
+            retry("first", &input_required, name_response("Ada")),
+        )
         .await;
     assert_eq!(received["result"]["content"][0]["text"], "Hello, \"Ada\"!");
 }
@@ -183,7 +192,7 @@ async fn a_call_becomes_a_task_after_its_input() {
     // V2-CREATE-7, V2-CREATE-8, V2-UPD-17.
     let mut client = StdioClient::connect(Harness::new().await.server);
     let input_required = input_required(&mut client, "first_then_task").await;
-    let response = retry("first_then_task", &input_required, named("Ada"));
+    let response = retry("first_then_task", &input_required, name_response("Ada"));
     let created = client.call("tools/call", response).await["result"].clone();
     assert_eq!(created["resultType"], "task");
     assert_eq!(created.get("requestState"), None);
@@ -198,7 +207,7 @@ async fn a_call_becomes_a_task_after_its_input() {
 async fn an_input_response_may_precede_its_request() {
     // V2-MRTR-10: the unknown key `extra` is ignored.
     let mut client = StdioClient::connect(Harness::new().await.server);
-    let responses = json!({ "who": named("Ada"), "extra": 7 });
+    let responses = json!({ "who": name_response("Ada"), "extra": 7 });
     let params = json!({ "name": "first", "inputResponses": responses });
     let received = client.call("tools/call", params).await;
     assert_eq!(received["result"]["content"][0]["text"], "Hello, \"Ada\"!");
@@ -237,11 +246,14 @@ async fn a_suspended_call_is_not_run_again_after_a_restart() {
     let harness = Harness::on_file(&file).await;
     let mut client = StdioClient::connect(harness.server.clone());
     let lost = client
-        .call("tools/call", retry("plain", &input_required, named("Ada")))
+        .call(
+            "tools/call",
+            retry("plain", &input_required, name_response("Ada")),
+        )
         .await;
     assert_eq!(lost["error"]["code"], -32602);
     let why = lost["error"]["message"].as_str().unwrap();
     assert!(why.contains("outcome is unknown"), "{why}");
-    assert_eq!(harness.starts(), 0);
+    assert_eq!(harness.started_calls(), 0);
     harness.stop().await;
 }

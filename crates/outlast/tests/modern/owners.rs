@@ -5,8 +5,8 @@ use outlast::transport::http::{BearerTokens, HttpOptions, Token, serve};
 use outlast_testkit::mcp::http as bytes;
 use serde_json::{Value, json};
 
-use crate::harness::{Harness, named};
-use crate::http_client::{ModernHttpClient, served};
+use crate::harness::{Harness, name_response};
+use crate::http_client::{ModernHttpClient, serve_http};
 
 #[tokio::test]
 async fn a_principal_has_the_same_tasks_in_both_eras() {
@@ -24,7 +24,7 @@ async fn a_principal_has_the_same_tasks_in_both_eras() {
     for method in ["tasks/get", "tasks/cancel", "tasks/update"] {
         let params = json!({ "taskId": task, "inputResponses": {} });
         assert_eq!(
-            bob.refused(method, params, &[]).await,
+            bob.rejected(method, params, &[]).await,
             (200, -32602),
             "{method}"
         );
@@ -49,7 +49,7 @@ async fn a_principal_has_the_same_tasks_in_both_eras() {
     let other = created["result"]["task"]["taskId"].as_str().unwrap();
     assert_eq!(ada.status(other).await["status"], "working");
     assert_eq!(
-        bob.refused("tasks/get", json!({ "taskId": other }), &[])
+        bob.rejected("tasks/get", json!({ "taskId": other }), &[])
             .await,
         (200, -32602)
     );
@@ -59,7 +59,7 @@ async fn a_principal_has_the_same_tasks_in_both_eras() {
 async fn without_a_token_the_task_id_is_the_secret() {
     // V2-SEC-1, V2-SEC-4: tasks of a legacy session are private.
     let harness = Harness::new().await;
-    let server = served(&harness.server).await;
+    let server = serve_http(&harness.server).await;
     let http = ModernHttpClient::of(&server);
     let task = http.task("gated").await;
     assert_eq!(task.len(), 26);
@@ -86,7 +86,7 @@ async fn without_a_token_the_task_id_is_the_secret() {
     let created = created.json().await;
     let other = &created["result"]["task"]["taskId"];
     assert_eq!(
-        http.refused("tasks/get", json!({ "taskId": other }), &[])
+        http.rejected("tasks/get", json!({ "taskId": other }), &[])
             .await,
         (200, -32602)
     );
@@ -96,7 +96,7 @@ async fn without_a_token_the_task_id_is_the_secret() {
 async fn an_address_has_a_quota() {
     let policy = Policy::default().with_quota(Policy::default().quota.with_owner_open(2));
     let harness = Harness::with(policy).await;
-    let server = served(&harness.server).await;
+    let server = serve_http(&harness.server).await;
     let http = ModernHttpClient::of(&server);
     http.task("tidy").await;
     http.task("tidy").await;
@@ -124,15 +124,15 @@ async fn a_request_state_is_bound_to_its_principal() {
         .unwrap();
     let retry = json!({
         "name": "plain", "requestState": input_required["result"]["requestState"],
-        "inputResponses": { key: named("Ada") },
+        "inputResponses": { key: name_response("Ada") },
     });
     assert_eq!(
-        bob.refused("tools/call", retry.clone(), &[]).await,
+        bob.rejected("tools/call", retry.clone(), &[]).await,
         (200, -32602)
     );
     let received = ada.call("tools/call", retry).await;
     assert_eq!(received["result"]["resultType"], "complete");
-    assert_eq!(harness.starts(), 1);
+    assert_eq!(harness.started_calls(), 1);
 }
 
 /// Sends a legacy request.

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::harness::{Harness, named};
+use crate::harness::{Harness, name_response};
 use crate::stdio_client::StdioClient;
 
 #[tokio::test]
@@ -39,7 +39,7 @@ async fn every_task_survives_a_restart_or_fails_with_a_reason() {
         assert!(why.contains("outcome is unknown"), "{why}");
         assert_eq!(lost["statusMessage"], lost["error"]["message"]);
     }
-    let late = json!({ "taskId": asking, "inputResponses": { "any": named("Ada") } });
+    let late = json!({ "taskId": asking, "inputResponses": { "any": name_response("Ada") } });
     let ack = client.call("tasks/update", late).await;
     assert_eq!(ack["result"]["resultType"], "complete");
     // A call that may run again does.
@@ -47,6 +47,6 @@ async fn every_task_survives_a_restart_or_fails_with_a_reason() {
     harness.open_gate();
     let done = client.until(&harmless, "completed").await;
     assert_eq!(done["result"]["content"][0]["text"], "through");
-    assert_eq!(harness.starts(), 0);
+    assert_eq!(harness.started_calls(), 0);
     harness.stop().await;
 }

@@ -16,12 +16,12 @@ use rmcp::{ClientHandler, RoleClient};
 use serde_json::json;
 use tokio::io::BufReader;
 
-use crate::harness::{Harness, named};
+use crate::harness::{Harness, name_response};
 
 /// A client whose user always gives the same name.
-struct Person;
+struct NamingUser;
 
-impl ClientHandler for Person {
+impl ClientHandler for NamingUser {
     fn get_info(&self) -> ClientConfig {
         let can = ClientCapabilities::builder()
             .enable_elicitation()
@@ -39,7 +39,7 @@ impl ClientHandler for Person {
     }
 }
 
-async fn connect(mcp_server: Arc<McpServer>) -> RunningService<RoleClient, Person> {
+async fn connect(mcp_server: Arc<McpServer>) -> RunningService<RoleClient, NamingUser> {
     let (ours, theirs) = tokio::io::duplex(1 << 16);
     let (read, write) = tokio::io::split(theirs);
     tokio::spawn(async move {
@@ -48,12 +48,12 @@ async fn connect(mcp_server: Arc<McpServer>) -> RunningService<RoleClient, Perso
     let mode = ClientLifecycleMode::Discover {
         preferred_versions: vec![ProtocolVersion::V_2026_07_28],
     };
-    serve_client_with_lifecycle(Person, ours, mode)
+    serve_client_with_lifecycle(NamingUser, ours, mode)
         .await
         .unwrap()
 }
 
-async fn task(client: &RunningService<RoleClient, Person>, tool: &'static str) -> String {
+async fn task(client: &RunningService<RoleClient, NamingUser>, tool: &'static str) -> String {
     match client
         .call_tool_once(CallToolRequestParams::new(tool))
         .await
@@ -64,7 +64,7 @@ async fn task(client: &RunningService<RoleClient, Person>, tool: &'static str) -
 }
 
 async fn until(
-    client: &RunningService<RoleClient, Person>,
+    client: &RunningService<RoleClient, NamingUser>,
     id: &str,
     status: TaskStatus,
 ) -> TaskPayload {
@@ -106,7 +106,7 @@ async fn rmcp_responds_to_a_task_and_cancels_one() {
         panic!("it asks");
     };
     let key = input_requests.keys().next().unwrap().clone();
-    let responses = [(key, named("Ada"))].into();
+    let responses = [(key, name_response("Ada"))].into();
     client
         .peer()
         .update_task(UpdateTaskParams::new(id.clone(), responses))
@@ -134,5 +134,5 @@ async fn rmcp_retries_a_call_with_input_requests() {
         received.content[0].as_text().unwrap().text,
         "Hello, \"Ada\"!"
     );
-    assert_eq!(harness.starts(), 1);
+    assert_eq!(harness.started_calls(), 1);
 }

@@ -10,24 +10,26 @@ use serde_json::Value;
 pub(crate) fn check(message: &Value, method: Option<&str>) {
     let result = &message["result"];
     match (message["method"].as_str(), method) {
-        (Some("notifications/tasks"), _) => fits("TaskStatusNotification", message),
-        (Some("notifications/progress"), _) => fits("ProgressNotification", message),
-        (Some("notifications/message"), _) => fits("LoggingMessageNotification", message),
-        (Some("notifications/cancelled"), _) => fits("CancelledNotification", message),
+        (Some("notifications/tasks"), _) => assert_valid("TaskStatusNotification", message),
+        (Some("notifications/progress"), _) => assert_valid("ProgressNotification", message),
+        (Some("notifications/message"), _) => assert_valid("LoggingMessageNotification", message),
+        (Some("notifications/cancelled"), _) => assert_valid("CancelledNotification", message),
         (Some("notifications/subscriptions/acknowledged"), _) => {
-            fits("SubscriptionsAcknowledgedNotification", message);
+            assert_valid("SubscriptionsAcknowledgedNotification", message);
         }
         (Some("notifications/tools/list_changed"), _) => {
-            fits("ToolListChangedNotification", message);
+            assert_valid("ToolListChangedNotification", message);
         }
         (Some("notifications/prompts/list_changed"), _) => {
-            fits("PromptListChangedNotification", message);
+            assert_valid("PromptListChangedNotification", message);
         }
         // V2-BASE-3: a server sends no requests, and no other notifications here.
         (Some(other), _) => panic!("{other} is not expected here"),
-        (None, _) if message.get("error").is_some() => fits("JSONRPCErrorResponse", message),
+        (None, _) if message.get("error").is_some() => {
+            assert_valid("JSONRPCErrorResponse", message)
+        }
         (None, Some(method)) => {
-            fits("JSONRPCResultResponse", message);
+            assert_valid("JSONRPCResultResponse", message);
             // V2-BASE-4, V2-RT-2.
             let kind = result["resultType"].as_str().unwrap();
             assert!(kind == "complete" || method == "tools/call", "{message}");
@@ -36,15 +38,15 @@ pub(crate) fn check(message: &Value, method: Option<&str>) {
             let info = &result["_meta"]["io.modelcontextprotocol/serverInfo"];
             assert_eq!(info.is_object(), !empty);
             match (method, kind) {
-                ("tools/call", "task") => fits("CreateTaskResult", result),
-                ("tools/call", "input_required") => fits("InputRequiredResult", result),
-                ("tools/call", _) => fits("CallToolResult", result),
-                ("tools/list", _) => fits("ListToolsResult", result),
-                ("server/discover", _) => fits("DiscoverResult", result),
-                ("subscriptions/listen", _) => fits("SubscriptionsListenResult", result),
-                ("tasks/get", _) => fits("GetTaskResult", result),
-                ("tasks/update", _) => fits("UpdateTaskResult", result),
-                ("tasks/cancel", _) => fits("CancelTaskResult", result),
+                ("tools/call", "task") => assert_valid("CreateTaskResult", result),
+                ("tools/call", "input_required") => assert_valid("InputRequiredResult", result),
+                ("tools/call", _) => assert_valid("CallToolResult", result),
+                ("tools/list", _) => assert_valid("ListToolsResult", result),
+                ("server/discover", _) => assert_valid("DiscoverResult", result),
+                ("subscriptions/listen", _) => assert_valid("SubscriptionsListenResult", result),
+                ("tasks/get", _) => assert_valid("GetTaskResult", result),
+                ("tasks/update", _) => assert_valid("UpdateTaskResult", result),
+                ("tasks/cancel", _) => assert_valid("CancelTaskResult", result),
                 (other, _) => panic!("{other} has no result here"),
             }
         }
@@ -52,7 +54,7 @@ pub(crate) fn check(message: &Value, method: Option<&str>) {
     }
 }
 
-fn fits(shape: &str, part: &Value) {
+fn assert_valid(shape: &str, part: &Value) {
     let validator = validator(shape);
     if let Err(error) = validator.validate(part) {
         panic!("{part} is no {shape}: {error}");

@@ -17,7 +17,7 @@ pub(crate) struct StdioClient(LineClient);
 
 impl StdioClient {
     pub(crate) fn connect(mcp_server: Arc<McpServer>) -> Self {
-        let line = Line::served(|read, write| stdio::serve_on(mcp_server, read, write));
+        let line = Line::served_by(|read, write| stdio::serve_on(mcp_server, read, write));
         Self(LineClient::new(line, check))
     }
 

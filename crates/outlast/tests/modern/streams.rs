@@ -4,14 +4,14 @@ use outlast_testkit::eventually;
 use serde_json::json;
 
 use crate::harness::Harness;
-use crate::http_client::{ModernHttpClient, next, served};
+use crate::http_client::{ModernHttpClient, next, serve_http};
 use crate::stdio_client::no_tasks;
 
 #[tokio::test]
 async fn progress_precedes_the_response_on_its_stream() {
     // V2-HTTP-5, V2-PRG-1, V2-LOG-1, V2-HTTP-9.
     let harness = Harness::new().await;
-    let server = served(&harness.server).await;
+    let server = serve_http(&harness.server).await;
     let mut http = ModernHttpClient::of(&server);
     http.can = no_tasks();
     for wants_logs in [false, true] {
@@ -45,7 +45,7 @@ async fn progress_precedes_the_response_on_its_stream() {
 async fn a_closed_stream_stops_a_plain_call() {
     // V2-HTTP-6, V2-CANC-1.
     let harness = Harness::new().await;
-    let server = served(&harness.server).await;
+    let server = serve_http(&harness.server).await;
     let mut http = ModernHttpClient::of(&server);
     http.can = no_tasks();
     let mut params = json!({ "name": "steps", "_meta": { "progressToken": 7 } });
@@ -62,7 +62,7 @@ async fn a_closed_stream_stops_a_plain_call() {
 async fn a_disconnect_before_the_response_stops_the_call() {
     // V2-CREATE-12: nothing was stored yet, and nothing is left.
     let harness = Harness::new().await;
-    let server = served(&harness.server).await;
+    let server = serve_http(&harness.server).await;
     let mut http = ModernHttpClient::of(&server);
     http.can = no_tasks();
     let call = tokio::spawn({
@@ -73,7 +73,7 @@ async fn a_disconnect_before_the_response_stops_the_call() {
                 .status
         }
     });
-    eventually("the call runs", async || harness.starts() > 0).await;
+    eventually("the call runs", async || harness.started_calls() > 0).await;
     call.abort();
     harness.until_idle().await;
 }
@@ -82,7 +82,7 @@ async fn a_disconnect_before_the_response_stops_the_call() {
 async fn a_disconnect_never_affects_a_task() {
     // V2-STATE-2: the task is accessible on another connection.
     let harness = Harness::new().await;
-    let server = served(&harness.server).await;
+    let server = serve_http(&harness.server).await;
     let http = ModernHttpClient::of(&server);
     let created = http.ask("tools/call", json!({ "name": "gated" })).await;
     let created = created.json().await;
@@ -96,7 +96,7 @@ async fn a_disconnect_never_affects_a_task() {
 #[tokio::test]
 async fn the_accept_header_selects_the_form() {
     let harness = Harness::new().await;
-    let server = served(&harness.server).await;
+    let server = serve_http(&harness.server).await;
     let http = ModernHttpClient::of(&server);
     let events = [("accept", "text/event-stream")];
     let mut response = http.ask_with("tools/list", json!({}), &events).await;

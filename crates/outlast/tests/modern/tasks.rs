@@ -6,7 +6,7 @@ use std::time::Duration;
 use outlast_testkit::wait_for;
 use serde_json::{Value, json};
 
-use crate::harness::{Harness, named};
+use crate::harness::{Harness, name_response};
 use crate::stdio_client::{StdioClient, no_tasks};
 
 const UNKNOWN: &str = "7zzzzzzzzzzzzzzzzzzzzzzzzz";
@@ -70,7 +70,7 @@ async fn a_partial_update_leaves_the_other_requests_open() {
     let asks = both(&mut client, &task).await;
     let (one, other) = (&asks[0], &asks[1]);
     let update = |responses: Value| json!({ "taskId": task, "inputResponses": responses });
-    let responses = json!({ one: named("Ada"), "never asked": 7 });
+    let responses = json!({ one: name_response("Ada"), "never asked": 7 });
     let ack = client.call("tasks/update", update(responses)).await["result"].clone();
     assert_eq!(ack["resultType"], "complete");
     assert_eq!(ack.as_object().unwrap().len(), 1, "{ack}");
@@ -80,16 +80,19 @@ async fn a_partial_update_leaves_the_other_requests_open() {
     assert_eq!(left, [other]);
     // The first response to a key counts, another one does not.
     client
-        .call("tasks/update", update(json!({ one: named("Eve") })))
+        .call("tasks/update", update(json!({ one: name_response("Eve") })))
         .await;
     client
-        .call("tasks/update", update(json!({ other: named("Bob") })))
+        .call(
+            "tasks/update",
+            update(json!({ other: name_response("Bob") })),
+        )
         .await;
     let done = client.until(&task, "completed").await;
     assert_eq!(done["result"]["content"][0]["text"], "\"Ada\" \"Bob\"");
     // A2-4.
     let late = client
-        .call("tasks/update", update(json!({ one: named("Eve") })))
+        .call("tasks/update", update(json!({ one: name_response("Eve") })))
         .await;
     assert_eq!(late["result"]["resultType"], "complete");
 }
@@ -106,7 +109,7 @@ async fn a_malformed_input_response_rejects_all() {
         json!({ "action": "perhaps" }),
         json!(null),
     ] {
-        let responses = json!({ &asks[0]: named("Ada"), &asks[1]: bad });
+        let responses = json!({ &asks[0]: name_response("Ada"), &asks[1]: bad });
         let params = json!({ "taskId": task, "inputResponses": responses });
         let rejected = client.call("tasks/update", params).await;
         assert_eq!(rejected["error"]["code"], -32602);

@@ -51,7 +51,7 @@ impl Process {
     }
 
     /// Closes the pipe; the server ends by itself.
-    fn leave(self) {
+    fn close(self) {
         assert!(self.0.close().success());
     }
 }
@@ -108,7 +108,7 @@ fn test_tasks_runs_its_tool_only_as_a_task() {
         result["result"]["content"][0]["text"],
         "Completed after 0.2s"
     );
-    server.leave();
+    server.close();
 }
 
 #[test]
@@ -120,7 +120,7 @@ fn the_samples_use_elicitation_and_sampling() {
     let plain = json!({ "name": "confirm_and_sample", "arguments": { "topic": "tides" } });
     let result = server.call("tools/call", plain);
     assert_eq!(result["result"]["content"][0]["text"], "Tides come and go.");
-    server.leave();
+    server.close();
 }
 
 #[test]
@@ -144,7 +144,7 @@ fn middleware_adds_a_custom_method() {
         server.call("acme/other", json!({}))["error"]["code"],
         -32601
     );
-    server.leave();
+    server.close();
 }
 
 #[test]

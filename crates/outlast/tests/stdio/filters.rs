@@ -129,10 +129,10 @@ async fn each_task_method_has_its_own_filter() {
 }
 
 /// Sends a log message before every reply, and reports cancelled requests.
-struct Talks(Arc<Notify>);
+struct LogsBeforeReplies(Arc<Notify>);
 
 #[async_trait]
-impl Middleware for Talks {
+impl Middleware for LogsBeforeReplies {
     async fn request(&self, request: IncomingRequest, next: Next<'_>) -> Reply {
         let params = json!({ "level": "info", "logger": "filter", "data": request.method });
         let context = next.context();
@@ -153,7 +153,7 @@ impl Middleware for Talks {
 #[tokio::test(start_paused = true)]
 async fn a_filter_sends_messages_before_the_reply() {
     // S3-30.
-    let mut client = client(Talks(Arc::default())).await;
+    let mut client = client(LogsBeforeReplies(Arc::default())).await;
     client.send("tools/list", json!({})).await;
     let message = client.next_message("notifications/message").await;
     assert_eq!(message["params"]["data"], "initialize");
@@ -165,7 +165,7 @@ async fn a_filter_sends_messages_before_the_reply() {
 async fn a_filter_sees_the_cancellation_of_a_request() {
     // S3-31.
     let cancelled = Arc::new(Notify::new());
-    let mut client = client(Talks(cancelled.clone())).await;
+    let mut client = client(LogsBeforeReplies(cancelled.clone())).await;
     let id = client.send("tools/call", json!({ "name": "slow" })).await;
     let is_call = |message: &serde_json::Value| message["params"]["data"] == "tools/call";
     client.find(is_call).await;

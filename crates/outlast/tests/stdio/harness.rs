@@ -84,7 +84,7 @@ impl StdioClient {
         let builder = offers(builder);
         let running = builder.build().start().await.unwrap();
         let mcp = running.mcp().clone();
-        let line = Line::served(|read, write| stdio::serve_on(mcp, read, write));
+        let line = Line::served_by(|read, write| stdio::serve_on(mcp, read, write));
         Self {
             line: LineClient::new(line, check_v1),
             engine: running.engine().clone(),

@@ -12,10 +12,10 @@ use serde_json::{Value, json};
 use crate::harness::{StdioClient, samples};
 
 /// Implements a custom method.
-struct Custom;
+struct CustomMethod;
 
 #[async_trait]
-impl Middleware for Custom {
+impl Middleware for CustomMethod {
     async fn request(&self, request: IncomingRequest, next: Next<'_>) -> Reply {
         match request.method.as_str() {
             "acme/whoami" => {
@@ -72,7 +72,7 @@ async fn with_middleware(middleware: Vec<Arc<dyn Middleware>>) -> StdioClient {
 
 #[tokio::test(start_paused = true)]
 async fn middleware_implements_a_custom_method() {
-    let mut client = with_middleware(vec![Arc::new(Custom)]).await;
+    let mut client = with_middleware(vec![Arc::new(CustomMethod)]).await;
     let response = client.call("acme/whoami", json!({})).await;
     assert_eq!(response["result"]["_meta"]["acme/owner"], "local");
     assert_eq!(
@@ -84,7 +84,7 @@ async fn middleware_implements_a_custom_method() {
 #[tokio::test(start_paused = true)]
 async fn middleware_wraps_tools_list_and_every_task_method() {
     let strict = Arc::new(Strict::default());
-    let mut client = with_middleware(vec![strict.clone(), Arc::new(Custom)]).await;
+    let mut client = with_middleware(vec![strict.clone(), Arc::new(CustomMethod)]).await;
     let list = client.call("tools/list", json!({})).await;
     let tools = list["result"]["tools"].as_array().unwrap();
     assert!(tools.iter().all(|tool| tool["name"] != "echo"));

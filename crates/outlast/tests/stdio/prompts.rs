@@ -26,7 +26,7 @@ fn prompts() -> Prompts {
     Prompts::new().with(greet).with(broken)
 }
 
-async fn meet(prompts: &Prompts) -> (StdioClient, Value) {
+async fn connect_user(prompts: &Prompts) -> (StdioClient, Value) {
     let mut client = StdioClient::of(|own| own.prompts(prompts.clone())).await;
     let received = client.introduce("2025-11-25", json!({})).await;
     (client, received["capabilities"].clone())
@@ -34,11 +34,11 @@ async fn meet(prompts: &Prompts) -> (StdioClient, Value) {
 
 #[tokio::test(start_paused = true)]
 async fn a_server_declares_only_what_it_has() {
-    let (_, capabilities) = meet(&prompts()).await;
+    let (_, capabilities) = connect_user(&prompts()).await;
     assert_eq!(capabilities["prompts"], json!({ "listChanged": true }));
     assert_eq!(capabilities["completions"], json!({}));
     assert_eq!(capabilities.get("resources"), None);
-    let (_, capabilities) = meet(&Prompts::new()).await;
+    let (_, capabilities) = connect_user(&Prompts::new()).await;
     assert_eq!(capabilities.get("completions"), None);
     let mut without = StdioClient::new().await;
     for method in ["prompts/list", "prompts/get", "resources/list"] {
@@ -49,7 +49,7 @@ async fn a_server_declares_only_what_it_has() {
 
 #[tokio::test(start_paused = true)]
 async fn a_prompt_is_listed_and_rendered_with_its_arguments() {
-    let (mut client, _) = meet(&prompts()).await;
+    let (mut client, _) = connect_user(&prompts()).await;
     let listed = client.call("prompts/list", json!({})).await;
     let listed = &listed["result"]["prompts"];
     assert_eq!(
@@ -79,7 +79,7 @@ async fn a_prompt_is_listed_and_rendered_with_its_arguments() {
 
 #[tokio::test(start_paused = true)]
 async fn invalid_prompt_requests_are_rejected() {
-    let (mut client, _) = meet(&prompts()).await;
+    let (mut client, _) = connect_user(&prompts()).await;
     for (params, code) in [
         (json!({}), -32602),
         (json!({ "name": "unknown" }), -32602),
@@ -96,7 +96,7 @@ async fn invalid_prompt_requests_are_rejected() {
 
 #[tokio::test(start_paused = true)]
 async fn a_completion_has_at_most_a_hundred_values() {
-    let (mut client, _) = meet(&prompts()).await;
+    let (mut client, _) = connect_user(&prompts()).await;
     let about = |name: &str, argument: &str| {
         json!({
             "ref": { "type": "ref/prompt", "name": name },
@@ -132,7 +132,7 @@ async fn a_completion_has_at_most_a_hundred_values() {
 #[tokio::test(start_paused = true)]
 async fn a_change_of_the_list_is_sent() {
     let prompts = prompts();
-    let (mut client, _) = meet(&prompts).await;
+    let (mut client, _) = connect_user(&prompts).await;
     prompts.remove("unknown");
     prompts.remove("broken");
     client

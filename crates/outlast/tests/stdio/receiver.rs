@@ -28,7 +28,7 @@ async fn task(client: &mut StdioClient, id: &str) -> Value {
     client.call("tasks/get", json!({ "taskId": id })).await["result"].clone()
 }
 
-async fn listed(client: &mut StdioClient) -> Vec<Value> {
+async fn list_tasks(client: &mut StdioClient) -> Vec<Value> {
     let list = client.call("tasks/list", json!({})).await;
     list["result"]["tasks"].as_array().unwrap().clone()
 }
@@ -136,7 +136,10 @@ async fn all_methods_return_the_same_task() {
     let created = client.call("tools/call", params).await["result"]["task"].clone();
     let id = created["taskId"].as_str().unwrap().to_owned();
     assert_eq!(task(&mut client, &id).await, created);
-    assert_eq!(listed(&mut client).await, std::slice::from_ref(&created));
+    assert_eq!(
+        list_tasks(&mut client).await,
+        std::slice::from_ref(&created)
+    );
     let cancelled = client.call("tasks/cancel", json!({ "taskId": id })).await["result"].clone();
     let notification = client.next_message("notifications/tasks/status").await["params"].clone();
     assert_eq!(notification, cancelled);
@@ -198,7 +201,7 @@ async fn rejected_calls_and_other_requests_create_no_task() {
         let response = client.call(method, json!({ "task": {} })).await;
         assert!(response["result"].get("task").is_none(), "{response}");
     }
-    assert_eq!(listed(&mut client).await, [] as [Value; 0]);
+    assert_eq!(list_tasks(&mut client).await, [] as [Value; 0]);
     assert_eq!(client.engine.running(), 0);
 }
 
@@ -236,7 +239,7 @@ async fn an_unavailable_store_is_an_internal_error() {
     let params = json!({ "name": "slow", "task": {} });
     let rejected = client.call("tools/call", params).await;
     assert_eq!(rejected["error"]["code"], -32603, "{rejected}");
-    assert_eq!(listed(&mut client).await, [] as [Value; 0]);
+    assert_eq!(list_tasks(&mut client).await, [] as [Value; 0]);
     create(&mut client, "slow").await;
 }
 

@@ -25,7 +25,7 @@ fn resources() -> Resources {
         }))
 }
 
-async fn meet(resources: &Resources) -> (StdioClient, Value) {
+async fn connect_user(resources: &Resources) -> (StdioClient, Value) {
     let mut client = StdioClient::of(|own| own.resources(resources.clone())).await;
     let received = client.introduce("2025-11-25", json!({})).await;
     (client, received["capabilities"].clone())
@@ -33,7 +33,7 @@ async fn meet(resources: &Resources) -> (StdioClient, Value) {
 
 #[tokio::test(start_paused = true)]
 async fn resources_and_templates_are_listed() {
-    let (mut client, capabilities) = meet(&resources()).await;
+    let (mut client, capabilities) = connect_user(&resources()).await;
     assert_eq!(
         capabilities["resources"],
         json!({ "listChanged": true, "subscribe": true })
@@ -58,7 +58,7 @@ async fn resources_and_templates_are_listed() {
 
 #[tokio::test(start_paused = true)]
 async fn a_resource_is_read_as_text_or_as_bytes() {
-    let (mut client, _) = meet(&resources()).await;
+    let (mut client, _) = connect_user(&resources()).await;
     for (uri, contents) in [
         (
             "notes:today",
@@ -80,7 +80,7 @@ async fn a_resource_is_read_as_text_or_as_bytes() {
 
 #[tokio::test(start_paused = true)]
 async fn the_error_names_an_unknown_resource() {
-    let (mut client, _) = meet(&resources()).await;
+    let (mut client, _) = connect_user(&resources()).await;
     for method in ["resources/read", "resources/subscribe"] {
         let rejected = client.call(method, json!({ "uri": "notes:day/" })).await;
         assert_eq!(rejected["error"]["code"], -32002, "{method}");
@@ -98,7 +98,7 @@ async fn the_error_names_an_unknown_resource() {
 #[tokio::test(start_paused = true)]
 async fn a_client_gets_updates_of_its_subscriptions_only() {
     let resources = resources();
-    let (mut client, _) = meet(&resources).await;
+    let (mut client, _) = connect_user(&resources).await;
     resources.updated("notes:today");
     for uri in ["notes:today", "notes:day/monday"] {
         let done = client
@@ -130,7 +130,7 @@ async fn a_client_gets_updates_of_its_subscriptions_only() {
 
 #[tokio::test(start_paused = true)]
 async fn subscriptions_are_bounded() {
-    let (mut client, _) = meet(&resources()).await;
+    let (mut client, _) = connect_user(&resources()).await;
     for day in 0..1_000 {
         let uri = format!("notes:day/{day}");
         let done = client
@@ -153,7 +153,7 @@ async fn subscriptions_are_bounded() {
 
 #[tokio::test(start_paused = true)]
 async fn variables_of_a_template_are_completed() {
-    let (mut client, _) = meet(&resources()).await;
+    let (mut client, _) = connect_user(&resources()).await;
     let params = json!({
         "ref": { "type": "ref/resource", "uri": "notes:day/{day}" },
         "argument": { "name": "day", "value": "mon" },

@@ -8,8 +8,8 @@ use outlast::transport::http_client::HttpClientOptions;
 use outlast_testkit::mcp::ScriptedHttpServer;
 use serde_json::{Value, json};
 
-use super::{VERSION, capabilities, created, discovered, shown};
-use crate::harness::{raw, said, text};
+use super::{VERSION, capabilities, created, discovered, task_result};
+use crate::harness::{raw, result_text, text};
 
 async fn connected() -> (Client, ScriptedHttpServer) {
     let mut wire = ScriptedHttpServer::listen().await;
@@ -59,10 +59,10 @@ async fn headers_repeat_the_body() {
     let look = wire.next("POST", "tasks/get").await;
     assert_eq!(look.header("mcp-method"), "tasks/get");
     assert_eq!(look.header("mcp-name"), "=?base64?IG9kZA==?=");
-    let mut ended = shown("completed", 100, json!({ "result": text("done") }));
+    let mut ended = task_result("completed", 100, json!({ "result": text("done") }));
     ended["taskId"] = json!(" odd");
     look.reply(ended).await;
-    assert_eq!(said(&call.outcome().await.unwrap()), "done");
+    assert_eq!(result_text(&call.outcome().await.unwrap()), "done");
     for (method, params, name) in [
         ("prompts/get", json!({ "name": "p" }), "p"),
         ("resources/read", json!({ "uri": "file:///a" }), "file:///a"),
@@ -131,7 +131,10 @@ async fn headers_follow_a_changed_list() {
     let request = wire.next("POST", "tools/call").await;
     assert_eq!(request.header("mcp-param-region"), "west");
     request.reply(text("done")).await;
-    assert_eq!(said(&call.await.unwrap().outcome().await.unwrap()), "done");
+    assert_eq!(
+        result_text(&call.await.unwrap().outcome().await.unwrap()),
+        "done"
+    );
 }
 
 #[tokio::test]
@@ -148,7 +151,10 @@ async fn an_external_schema_reference_is_not_followed() {
     let request = wire.any().await;
     assert_eq!(request.body["method"], "tools/call");
     request.reply(text("done")).await;
-    assert_eq!(said(&call.await.unwrap().outcome().await.unwrap()), "done");
+    assert_eq!(
+        result_text(&call.await.unwrap().outcome().await.unwrap()),
+        "done"
+    );
 }
 
 #[tokio::test]
@@ -171,7 +177,7 @@ async fn a_stream_has_notifications_and_the_response_and_closing_cancels() {
         .await;
     assert!(updates.next().await.unwrap().progress.is_some());
     stream.send(&format!("data: {answer}\n\n")).await;
-    assert_eq!(said(&call.outcome().await.unwrap()), "done");
+    assert_eq!(result_text(&call.outcome().await.unwrap()), "done");
     for preference in [TaskPreference::Forbid, TaskPreference::Prefer] {
         let call = client.call_tool("x", ()).task(preference);
         let call = tokio::spawn(async move { call.await.unwrap() });
@@ -227,9 +233,9 @@ async fn a_broken_stream_loses_a_call_and_no_poll() {
     let look = wire.next("POST", "tasks/get").await;
     assert_ne!(look.body["id"], first);
     assert!(!look.headers.contains_key("last-event-id"));
-    let ended = shown("completed", 100, json!({ "result": text("done") }));
+    let ended = task_result("completed", 100, json!({ "result": text("done") }));
     look.reply(ended).await;
-    assert_eq!(said(&call.outcome().await.unwrap()), "done");
+    assert_eq!(result_text(&call.outcome().await.unwrap()), "done");
 }
 
 #[tokio::test]
@@ -248,9 +254,9 @@ async fn retry_after_delays_requests() {
         .await;
     let look = wire.next("POST", "tasks/get").await;
     assert!(began.elapsed() >= std::time::Duration::from_secs(1));
-    let ended = shown("completed", 100, json!({ "result": text("done") }));
+    let ended = task_result("completed", 100, json!({ "result": text("done") }));
     let body = look.answer(ended);
     // The body counts, whatever the status.
     look.json(400, "", &body).await;
-    assert_eq!(said(&call.outcome().await.unwrap()), "done");
+    assert_eq!(result_text(&call.outcome().await.unwrap()), "done");
 }

@@ -6,10 +6,10 @@ use outlast::client::{self, ClientOptions, OutcomeError, TaskPreference};
 use outlast::task::Outcome;
 use serde_json::{Value, json};
 
-use super::{connected, created, filled_in, form, rejects_subscriptions, shown};
-use crate::harness::{raw, said, text, with_inbox};
+use super::{connected, created, filled_in, form, rejects_subscriptions, task_result};
+use crate::harness::{raw, result_text, text, with_inbox};
 
-fn asks(input_requests: Value, state: Option<&str>) -> Value {
+fn input_required(input_requests: Value, state: Option<&str>) -> Value {
     let mut result = json!({ "resultType": "input_required" });
     if input_requests.is_object() {
         result["inputRequests"] = input_requests;
@@ -32,7 +32,7 @@ async fn a_call_is_repeated_with_responses_and_unchanged_state() {
     let state = "sealed \u{1}\"ü ==";
     let input_requests = json!({ "a": form("A?"), "b": form("B?") });
     server
-        .reply(&first, asks(input_requests, Some(state)))
+        .reply(&first, input_required(input_requests, Some(state)))
         .await;
     inbox.until_items(2).await;
     for item in inbox.items() {
@@ -58,7 +58,7 @@ async fn a_call_is_repeated_with_responses_and_unchanged_state() {
     assert!(parallel["params"].get("inputResponses").is_none());
     drop(other);
     server
-        .reply(&second, asks(json!({ "c": form("C?") }), None))
+        .reply(&second, input_required(json!({ "c": form("C?") }), None))
         .await;
     let item = inbox.first().await;
     inbox.respond(item.id, raw(filled_in("y"))).unwrap();
@@ -69,7 +69,7 @@ async fn a_call_is_repeated_with_responses_and_unchanged_state() {
         json!({ "c": filled_in("y") })
     );
     server.reply(&third, text("done")).await;
-    assert_eq!(said(&call.outcome().await.unwrap()), "done");
+    assert_eq!(result_text(&call.outcome().await.unwrap()), "done");
 }
 
 #[tokio::test(start_paused = true)]
@@ -80,7 +80,10 @@ async fn a_call_can_become_a_task_after_input_rounds() {
     let call = client.call_tool("ask", ()).await.unwrap();
     let first = server.expect_request("tools/call").await;
     server
-        .reply(&first, asks(json!({ "k": form("A?") }), Some("s")))
+        .reply(
+            &first,
+            input_required(json!({ "k": form("A?") }), Some("s")),
+        )
         .await;
     let item = inbox.first().await;
     inbox.respond(item.id, raw(filled_in("x"))).unwrap();
@@ -91,7 +94,7 @@ async fn a_call_can_become_a_task_after_input_rounds() {
     // The same key in the task is another input request.
     let brings = json!({ "inputRequests": { "k": form("B?") } });
     server
-        .reply(&look, shown("input_required", 100, brings))
+        .reply(&look, task_result("input_required", 100, brings))
         .await;
     let item = inbox.first().await;
     assert_eq!(item.request.task.as_deref(), Some("t1"));
@@ -101,9 +104,9 @@ async fn a_call_can_become_a_task_after_input_rounds() {
         .reply(&update, json!({ "resultType": "complete" }))
         .await;
     let look = server.expect_request("tasks/get").await;
-    let ended = shown("completed", 100, json!({ "result": text("done") }));
+    let ended = task_result("completed", 100, json!({ "result": text("done") }));
     server.reply(&look, ended).await;
-    assert_eq!(said(&call.outcome().await.unwrap()), "done");
+    assert_eq!(result_text(&call.outcome().await.unwrap()), "done");
 }
 
 #[tokio::test(start_paused = true)]
@@ -117,7 +120,7 @@ async fn the_number_of_input_rounds_is_limited() {
             loop {
                 let request = server.expect_request("tools/call").await;
                 server
-                    .reply(&request, asks(input_requests.clone(), Some("s")))
+                    .reply(&request, input_required(input_requests.clone(), Some("s")))
                     .await;
             }
         });
@@ -150,7 +153,9 @@ async fn a_rejection_without_a_response_form_fails_the_call() {
     let messages = json!({ "messages": [], "maxTokens": 1 });
     let sample = json!({ "method": "sampling/createMessage", "params": messages });
     let input_requests = json!({ "a": sample, "b": form("B?") });
-    server.reply(&first, asks(input_requests, None)).await;
+    server
+        .reply(&first, input_required(input_requests, None))
+        .await;
     inbox.until_items(2).await;
     let items = inbox.items();
     let sampling =
@@ -191,7 +196,9 @@ async fn undeclared_input_requests_are_not_handled() {
         let call = client.call_tool("ask", ()).await.unwrap();
         let first = server.expect_request("tools/call").await;
         let input_requests = json!({ "k": input_request, "fine": form("B?") });
-        server.reply(&first, asks(input_requests, None)).await;
+        server
+            .reply(&first, input_required(input_requests, None))
+            .await;
         let settled = call.outcome().await;
         assert!(
             matches!(&settled, Ok(Outcome::Error(_, said, _)) if said.0 == code),
@@ -209,7 +216,7 @@ async fn a_call_can_be_dropped_during_an_input_round() {
     let call = client.call_tool("ask", ()).await.unwrap();
     let first = server.expect_request("tools/call").await;
     server
-        .reply(&first, asks(json!({ "k": form("A?") }), None))
+        .reply(&first, input_required(json!({ "k": form("A?") }), None))
         .await;
     inbox.first().await;
     assert_eq!(call.cancel().await, Ok(()));
@@ -232,7 +239,10 @@ async fn other_requests_with_input_rounds_are_repeated() {
         });
         let first = server.expect_request(method).await;
         server
-            .reply(&first, asks(json!({ "k": form("A?") }), Some("s")))
+            .reply(
+                &first,
+                input_required(json!({ "k": form("A?") }), Some("s")),
+            )
             .await;
         let item = inbox.first().await;
         inbox.respond(item.id, raw(filled_in("x"))).unwrap();
@@ -249,7 +259,9 @@ async fn other_requests_with_input_rounds_are_repeated() {
         async move { client.request("tools/list", None).await }
     });
     let first = server.expect_request("tools/list").await;
-    server.reply(&first, asks(json!(null), Some("s"))).await;
+    server
+        .reply(&first, input_required(json!(null), Some("s")))
+        .await;
     let failed = asking.await.unwrap();
     assert!(
         matches!(failed, Err(client::Error::Malformed(_))),

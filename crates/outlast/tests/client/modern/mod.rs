@@ -61,7 +61,7 @@ pub(crate) fn discovered(capabilities: Value) -> Value {
 }
 
 /// A `tasks/get` result, with the payload of its status.
-pub(crate) fn shown(status: &str, interval: u64, brings: Value) -> Value {
+pub(crate) fn task_result(status: &str, interval: u64, brings: Value) -> Value {
     let mut task = task(status, interval);
     task["resultType"] = json!("complete");
     for (name, value) in brings.as_object().unwrap() {

@@ -17,7 +17,7 @@ use outlast::{Server, ServerHandle, TaskSupport, Tool, text};
 use serde_json::json;
 use tokio::sync::Semaphore;
 
-use crate::harness::{raw, said, with_inbox};
+use crate::harness::{raw, result_text, with_inbox};
 use crate::own_server::server;
 
 /// Every outcome, over the connection of `target`.
@@ -30,7 +30,7 @@ async fn every_outcome(target: Target) {
     for preference in [TaskPreference::Require, TaskPreference::Forbid] {
         let begin = |tool: &str| client.call_tool(tool, ()).task(preference);
         let call = begin("slow").await.unwrap();
-        assert_eq!(said(&call.outcome().await.unwrap()), "done");
+        assert_eq!(result_text(&call.outcome().await.unwrap()), "done");
         assert_eq!(call.status().progress.unwrap().total, Some(3.0));
         let call = begin("fail").await.unwrap();
         assert!(
@@ -45,7 +45,10 @@ async fn every_outcome(target: Target) {
         );
         let name = json!({ "action": "accept", "content": { "name": "Ann" } });
         inbox.respond(item.id, raw(name)).unwrap();
-        assert_eq!(said(&call.outcome().await.unwrap()), r#""accept" "Ann""#);
+        assert_eq!(
+            result_text(&call.outcome().await.unwrap()),
+            r#""accept" "Ann""#
+        );
         let call = begin("endless").await.unwrap();
         if preference == TaskPreference::Require {
             call.task().await.unwrap();
@@ -93,7 +96,7 @@ async fn every_outcome_of_our_server_as_a_process() {
         let call = call.unwrap();
         assert!(call.task().await.is_some());
         let outcome = call.outcome().await.unwrap();
-        assert_eq!(said(&outcome), "Completed after 0.2s");
+        assert_eq!(result_text(&outcome), "Completed after 0.2s");
         // V2-CAP-9: it runs only as a task.
         let arguments = Some(raw(json!({ "duration": 0.2 })));
         let call = client.call_tool("long_running_task", arguments);
@@ -123,7 +126,10 @@ async fn a_task_is_resumed_by_another_client() {
         let call = other.resume(serde_json::from_str(&kept).unwrap()).unwrap();
         let item = inbox.first().await;
         inbox.decline(item.id).unwrap();
-        assert_eq!(said(&call.outcome().await.unwrap()), r#""decline" null"#);
+        assert_eq!(
+            result_text(&call.outcome().await.unwrap()),
+            r#""decline" null"#
+        );
     }))
     .await;
 }
@@ -168,7 +174,7 @@ async fn a_task_is_followed_across_a_server_crash() {
         server.shutdown().await.unwrap();
         let _server = gated(&file, address, &gate).await;
         gate.add_permits(1);
-        assert_eq!(said(&call.outcome().await.unwrap()), "through");
+        assert_eq!(result_text(&call.outcome().await.unwrap()), "through");
         assert_eq!(call.task().await, Some(task));
     }))
     .await;

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::{
     CAPABILITIES, EXTENSION, INFO, VERSION, capabilities, connected, connected_with, created,
 };
-use crate::harness::{collector, said, text, with_inbox};
+use crate::harness::{collector, result_text, text, with_inbox};
 
 #[tokio::test(start_paused = true)]
 async fn every_request_has_client_info_and_capabilities() {
@@ -36,7 +36,10 @@ async fn every_request_has_client_info_and_capabilities() {
         assert_eq!(meta[INFO]["name"], "outlast");
         assert_eq!(meta[CAPABILITIES], *declared, "{preference:?}");
         server.reply(&request, text("done")).await;
-        assert_eq!(said(&call.await.unwrap().outcome().await.unwrap()), "done");
+        assert_eq!(
+            result_text(&call.await.unwrap().outcome().await.unwrap()),
+            "done"
+        );
     }
     let listing = tokio::spawn({
         let client = client.clone();

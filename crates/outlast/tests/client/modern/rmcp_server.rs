@@ -14,7 +14,7 @@ use rmcp::service::{RequestContext, RoleServer, serve_server};
 use rmcp::task_manager::{TaskExit, TaskManager, TaskOptions};
 
 use super::{filled_in, form};
-use crate::harness::{raw, said, with_inbox};
+use crate::harness::{raw, result_text, with_inbox};
 
 #[derive(Clone, Default)]
 struct RmcpServer(TaskManager);
@@ -113,21 +113,21 @@ async fn the_tasks_of_an_rmcp_server_are_driven() {
         let server = client.server().await.unwrap();
         assert!(server.is_modern() && server.generation.supports_tool_tasks());
         let call = client.call_tool("plain", ()).await.unwrap();
-        assert_eq!(said(&call.outcome().await.unwrap()), "done");
+        assert_eq!(result_text(&call.outcome().await.unwrap()), "done");
         let call = client
             .call_tool("slow", ())
             .task(TaskPreference::Require)
             .await
             .unwrap();
         assert!(call.task().await.is_some());
-        assert_eq!(said(&call.outcome().await.unwrap()), "done");
+        assert_eq!(result_text(&call.outcome().await.unwrap()), "done");
         let call = client.call_tool("broken", ()).await.unwrap();
         assert!(matches!(call.outcome().await, Ok(Outcome::Error(_, code, _)) if code.0 == -32603));
         let call = client.call_tool("ask", ()).await.unwrap();
         let item = inbox.first().await;
         assert_eq!(item.request.task, call.task().await);
         inbox.respond(item.id, raw(filled_in("Ann"))).unwrap();
-        assert_eq!(said(&call.outcome().await.unwrap()), r#""Ann""#);
+        assert_eq!(result_text(&call.outcome().await.unwrap()), r#""Ann""#);
         let call = client.call_tool("endless", ()).await.unwrap();
         let task = call.task().await.unwrap();
         assert_eq!(call.cancel().await, Ok(()));

@@ -9,12 +9,12 @@ use tokio::time::Instant;
 
 use super::{
     CAPABILITIES, EXTENSION, SUBSCRIPTION, capabilities, connected, connected_with, created,
-    discovered, shown, task,
+    discovered, task, task_result,
 };
-use crate::harness::{TestServer, collector, said, target, text};
+use crate::harness::{TestServer, collector, result_text, target, text};
 
 /// Receives and acknowledges the next `subscriptions/listen`.
-async fn listens(server: &mut TestServer) -> Value {
+async fn accept_subscription(server: &mut TestServer) -> Value {
     let listen = server.expect_request("subscriptions/listen").await;
     acknowledge(server, &listen).await;
     listen
@@ -35,7 +35,11 @@ async fn notify(server: &mut TestServer, listen: &Value, mut task: Value) {
     server.notify("notifications/tasks", task).await;
 }
 
-async fn begun(client: &Client, server: &mut TestServer, id: &str) -> outlast::client::Execution {
+async fn start_task(
+    client: &Client,
+    server: &mut TestServer,
+    id: &str,
+) -> outlast::client::Execution {
     let call = client.call_tool("slow", ()).await.unwrap();
     let request = server.expect_request("tools/call").await;
     let mut seed = created("working", 60_000);
@@ -48,8 +52,8 @@ async fn begun(client: &Client, server: &mut TestServer, id: &str) -> outlast::c
 async fn notifications_take_effect_at_once() {
     // V2-NOTIF-2, V2-NOTIF-3, V2-NOTIF-5, V2-NOTIF-8, V2-CAP-1.
     let (client, mut server) = connected(ClientOptions::default()).await;
-    let call = begun(&client, &mut server, "t1").await;
-    let listen = listens(&mut server).await;
+    let call = start_task(&client, &mut server, "t1").await;
+    let listen = accept_subscription(&mut server).await;
     assert_eq!(
         listen["params"]["notifications"],
         json!({ "taskIds": ["t1"] })
@@ -66,7 +70,7 @@ async fn notifications_take_effect_at_once() {
     let mut ended = task("completed", 60_000);
     ended["result"] = text("done");
     notify(&mut server, &listen, ended).await;
-    assert_eq!(said(&call.outcome().await.unwrap()), "done");
+    assert_eq!(result_text(&call.outcome().await.unwrap()), "done");
     assert!(began.elapsed() < Duration::from_secs(1));
     assert!(!server.has_received("tasks/get"));
     // V2-CANC-1: the subscription is cancelled.
@@ -79,15 +83,15 @@ async fn polling_continues_next_to_notifications() {
     // V2-NOTIF-8, V2-SUB-5, A2-11.
     for granted in [json!({ "taskIds": ["t1"] }), json!({})] {
         let (client, mut server) = connected(ClientOptions::default()).await;
-        let call = begun(&client, &mut server, "t1").await;
+        let call = start_task(&client, &mut server, "t1").await;
         let listen = server.expect_request("subscriptions/listen").await;
         let params = json!({ "_meta": { SUBSCRIPTION: listen["id"] }, "notifications": granted });
         let method = "notifications/subscriptions/acknowledged";
         server.notify(method, params).await;
         let look = server.expect_request("tasks/get").await;
-        let ended = shown("completed", 100, json!({ "result": text("done") }));
+        let ended = task_result("completed", 100, json!({ "result": text("done") }));
         server.reply(&look, ended).await;
-        assert_eq!(said(&call.outcome().await.unwrap()), "done");
+        assert_eq!(result_text(&call.outcome().await.unwrap()), "done");
     }
 }
 
@@ -97,7 +101,7 @@ async fn a_subscription_without_tasks_is_closed() {
     let (client, mut server) = connected(ClientOptions::default()).await;
     let mut calls = Vec::new();
     for n in 0..5 {
-        calls.push(begun(&client, &mut server, &format!("t{n}")).await);
+        calls.push(start_task(&client, &mut server, &format!("t{n}")).await);
         if n < 3 {
             let listen = server.expect_request("subscriptions/listen").await;
             let meta = json!({ SUBSCRIPTION: listen["id"] });
@@ -118,16 +122,16 @@ async fn a_subscription_without_tasks_is_closed() {
 async fn a_server_without_subscriptions_is_asked_once() {
     // A2-11.
     let (client, mut server) = connected(ClientOptions::default()).await;
-    let first = begun(&client, &mut server, "t1").await;
+    let first = start_task(&client, &mut server, "t1").await;
     super::rejects_subscriptions(&mut server).await;
-    let second = begun(&client, &mut server, "t2").await;
+    let second = start_task(&client, &mut server, "t2").await;
     for (id, call) in [("t1", first), ("t2", second)] {
         let look = server.expect_request("tasks/get").await;
         assert_eq!(look["params"]["taskId"], id);
-        let mut ended = shown("completed", 100, json!({ "result": text("done") }));
+        let mut ended = task_result("completed", 100, json!({ "result": text("done") }));
         ended["taskId"] = json!(id);
         server.reply(&look, ended).await;
-        assert_eq!(said(&call.outcome().await.unwrap()), "done");
+        assert_eq!(result_text(&call.outcome().await.unwrap()), "done");
     }
     assert_eq!(server.times("subscriptions/listen").len(), 1);
 }
@@ -136,8 +140,8 @@ async fn a_server_without_subscriptions_is_asked_once() {
 async fn a_stream_that_ends_is_opened_again() {
     // V2-SUB-7, V2-SUB-10, A2-15.
     let (client, mut server) = connected(ClientOptions::default()).await;
-    let call = begun(&client, &mut server, "t1").await;
-    let mut listen = listens(&mut server).await;
+    let call = start_task(&client, &mut server, "t1").await;
+    let mut listen = accept_subscription(&mut server).await;
     for way in ["result", "cancelled", "both", "error"] {
         if way != "result" && way != "error" {
             let params = json!({ "requestId": listen["id"] });
@@ -151,14 +155,14 @@ async fn a_stream_that_ends_is_opened_again() {
         if way == "error" {
             server.refuse(&listen, -32603, "restarting").await;
         }
-        let again = listens(&mut server).await;
+        let again = accept_subscription(&mut server).await;
         assert_ne!(again["id"], listen["id"], "{way}");
         listen = again;
     }
     let mut ended = task("completed", 60_000);
     ended["result"] = text("done");
     notify(&mut server, &listen, ended).await;
-    assert_eq!(said(&call.outcome().await.unwrap()), "done");
+    assert_eq!(result_text(&call.outcome().await.unwrap()), "done");
 }
 
 #[tokio::test(start_paused = true)]
@@ -171,26 +175,26 @@ async fn a_new_connection_gets_the_subscriptions_again() {
     let request = server.expect_request("server/discover").await;
     server.reply(&request, discovered(capabilities())).await;
     let client = connecting.await.unwrap().unwrap();
-    let call = begun(&client, &mut server, "t1").await;
-    listens(&mut server).await;
+    let call = start_task(&client, &mut server, "t1").await;
+    accept_subscription(&mut server).await;
     drop(server);
     let mut server = servers.next().await;
     let request = server.expect_request("server/discover").await;
     server.reply(&request, discovered(capabilities())).await;
-    let listen = listens(&mut server).await;
+    let listen = accept_subscription(&mut server).await;
     let mut ended = task("completed", 60_000);
     ended["result"] = text("done");
     notify(&mut server, &listen, ended).await;
-    assert_eq!(said(&call.outcome().await.unwrap()), "done");
+    assert_eq!(result_text(&call.outcome().await.unwrap()), "done");
 }
 
 #[tokio::test(start_paused = true)]
 async fn tasks_share_a_subscription() {
     // V2-SUB-4, V2-SUB-6, V2-NOTIF-9.
     let (client, mut server) = connected(ClientOptions::default()).await;
-    let first = begun(&client, &mut server, "t1").await;
-    let old = listens(&mut server).await;
-    let second = begun(&client, &mut server, "t2").await;
+    let first = start_task(&client, &mut server, "t1").await;
+    let old = accept_subscription(&mut server).await;
+    let second = start_task(&client, &mut server, "t2").await;
     let both = server.expect_request("subscriptions/listen").await;
     assert_eq!(
         both["params"]["notifications"],
@@ -205,7 +209,7 @@ async fn tasks_share_a_subscription() {
     ended["result"] = text("second");
     ended["taskId"] = json!("t2");
     notify(&mut server, &both, ended.clone()).await;
-    assert_eq!(said(&second.outcome().await.unwrap()), "second");
+    assert_eq!(result_text(&second.outcome().await.unwrap()), "second");
     assert!(first.status().ended.is_none());
     // Notifications of unknown tasks are ignored.
     ended["taskId"] = json!("t9");
@@ -213,7 +217,7 @@ async fn tasks_share_a_subscription() {
     ended["taskId"] = json!("t1");
     ended["result"] = text("first");
     notify(&mut server, &both, ended).await;
-    assert_eq!(said(&first.outcome().await.unwrap()), "first");
+    assert_eq!(result_text(&first.outcome().await.unwrap()), "first");
 }
 
 #[tokio::test(start_paused = true)]
@@ -224,7 +228,7 @@ async fn list_and_resource_changes_reach_the_handler() {
         ClientOptions::default().with_on_notification(Arc::new(move |method, _| collect(method)));
     let declared = json!({ "tools": { "listChanged": true }, "prompts": {}, "resources": { "listChanged": true, "subscribe": true } });
     let (client, mut server) = connected_with(options, declared).await;
-    let listen = listens(&mut server).await;
+    let listen = accept_subscription(&mut server).await;
     assert_eq!(
         listen["params"]["notifications"],
         json!({ "toolsListChanged": true, "resourcesListChanged": true })
@@ -237,7 +241,7 @@ async fn list_and_resource_changes_reach_the_handler() {
         .notify("notifications/tools/list_changed", notification)
         .await;
     client.subscribe("file:///a").await.unwrap();
-    let listen = listens(&mut server).await;
+    let listen = accept_subscription(&mut server).await;
     assert_eq!(
         listen["params"]["notifications"]["resourceSubscriptions"],
         json!(["file:///a"])

@@ -12,11 +12,11 @@ use outlast::task::{ErrorCode, Outcome};
 use outlast::wire::Status;
 use serde_json::{Value, json};
 
-use super::{connected, connected_with, created, rejects_subscriptions, shown};
-use crate::harness::{TestServer, raw, said, text};
+use super::{connected, connected_with, created, rejects_subscriptions, task_result};
+use crate::harness::{TestServer, raw, result_text, text};
 
 /// A call that has become a task.
-async fn begun(client: &Client, server: &mut TestServer, seed: Value) -> Execution {
+async fn start_task(client: &Client, server: &mut TestServer, seed: Value) -> Execution {
     let call = client.call_tool("slow", ()).await.unwrap();
     let request = server.expect_request("tools/call").await;
     server.reply(&request, seed).await;
@@ -35,16 +35,18 @@ async fn a_call_may_become_a_task_or_not() {
         .unwrap();
     let request = server.expect_request("tools/call").await;
     server.reply(&request, text("at once")).await;
-    assert_eq!(said(&call.outcome().await.unwrap()), "at once");
+    assert_eq!(result_text(&call.outcome().await.unwrap()), "at once");
     assert!(call.status().task.is_none());
-    let call = begun(&client, &mut server, created("working", 100)).await;
+    let call = start_task(&client, &mut server, created("working", 100)).await;
     rejects_subscriptions(&mut server).await;
     let look = server.expect_request("tasks/get").await;
     assert_eq!(look["params"]["taskId"], "t1");
-    server.reply(&look, shown("working", 100, json!({}))).await;
+    server
+        .reply(&look, task_result("working", 100, json!({})))
+        .await;
     let look = server.expect_request("tasks/get").await;
     let result = json!({ "content": [], "resultType": "complete" });
-    let ended = shown("completed", 100, json!({ "result": result }));
+    let ended = task_result("completed", 100, json!({ "result": result }));
     server.reply(&look, ended).await;
     // BR-RES-2: the result is the same as without a task.
     let expected = raw(json!({ "content": [] }));
@@ -88,9 +90,9 @@ async fn every_end_is_an_outcome() {
         ("cancelled", json!({}), Outcome::Cancelled),
     ] {
         let (client, mut server) = connected(ClientOptions::default()).await;
-        let call = begun(&client, &mut server, created("working", 100)).await;
+        let call = start_task(&client, &mut server, created("working", 100)).await;
         let look = server.expect_request("tasks/get").await;
-        server.reply(&look, shown(status, 100, brings)).await;
+        server.reply(&look, task_result(status, 100, brings)).await;
         assert_eq!(call.outcome().await, Ok(expected), "{status}");
     }
 }
@@ -100,7 +102,7 @@ async fn polls_follow_the_interval_of_the_server() {
     // V2-GET-8, V2-GET-10, V2-TTL-2, BD-19, A2-28.
     let (client, mut server) = connected(ClientOptions::default()).await;
     let mut seed = created("working", 700);
-    let call = begun(&client, &mut server, seed.clone()).await;
+    let call = start_task(&client, &mut server, seed.clone()).await;
     rejects_subscriptions(&mut server).await;
     let paces = [
         json!(300),
@@ -111,12 +113,12 @@ async fn polls_follow_the_interval_of_the_server() {
     ];
     for pace in &paces {
         let look = server.expect_request("tasks/get").await;
-        let mut shown = shown("working", 0, json!({}));
+        let mut shown = task_result("working", 0, json!({}));
         shown["pollIntervalMs"] = pace.clone();
         server.reply(&look, shown).await;
     }
     let look = server.expect_request("tasks/get").await;
-    let ended = shown("completed", 100, json!({ "result": text("done") }));
+    let ended = task_result("completed", 100, json!({ "result": text("done") }));
     server.reply(&look, ended).await;
     call.outcome().await.unwrap();
     let times = server.times("tasks/get");
@@ -127,7 +129,7 @@ async fn polls_follow_the_interval_of_the_server() {
     assert_eq!(apart, [300, 1_000, 100, 60_000, 700]);
     // Without an interval at creation: one second.
     seed["pollIntervalMs"] = json!(null);
-    let call = begun(&client, &mut server, seed).await;
+    let call = start_task(&client, &mut server, seed).await;
     let before = tokio::time::Instant::now();
     server.expect_request("tasks/get").await;
     assert_eq!(before.elapsed(), Duration::from_secs(1));
@@ -138,7 +140,7 @@ async fn polls_follow_the_interval_of_the_server() {
 async fn a_server_on_a_pipe_can_delay_polls() {
     // V2-GET-9, A2-29.
     let (client, mut server) = connected(ClientOptions::default()).await;
-    let call = begun(&client, &mut server, created("working", 100)).await;
+    let call = start_task(&client, &mut server, created("working", 100)).await;
     rejects_subscriptions(&mut server).await;
     for _ in 0..8 {
         let look = server.expect_request("tasks/get").await;
@@ -148,9 +150,9 @@ async fn a_server_on_a_pipe_can_delay_polls() {
         server.write(answer).await;
     }
     let look = server.expect_request("tasks/get").await;
-    let ended = shown("completed", 100, json!({ "result": text("done") }));
+    let ended = task_result("completed", 100, json!({ "result": text("done") }));
     server.reply(&look, ended).await;
-    assert_eq!(said(&call.outcome().await.unwrap()), "done");
+    assert_eq!(result_text(&call.outcome().await.unwrap()), "done");
     let times = server.times("tasks/get");
     let mut apart = times.windows(2).map(|two| two[1] - two[0]);
     assert!(apart.all(|apart| apart == Duration::from_secs(3)));
@@ -165,14 +167,14 @@ async fn a_task_ending_at_creation_is_polled_for_its_outcome() {
         let mut seed = created(status, 60_000);
         // Unexpected members are ignored.
         seed["result"] = text("wrong");
-        let call = begun(&client, &mut server, seed).await;
+        let call = start_task(&client, &mut server, seed).await;
         let look = server.expect_request("tasks/get").await;
         assert!(began.elapsed() < Duration::from_secs(1));
         let brings = json!({ "result": text("done"), "error": { "code": 1, "message": "no" } });
-        server.reply(&look, shown(status, 100, brings)).await;
+        server.reply(&look, task_result(status, 100, brings)).await;
         let settled = call.outcome().await.unwrap();
         match status {
-            "completed" => assert_eq!(said(&settled), "done"),
+            "completed" => assert_eq!(result_text(&settled), "done"),
             _ => assert!(matches!(settled, Outcome::Error(_, ErrorCode(1), _))),
         }
     }
@@ -185,20 +187,20 @@ async fn a_task_ending_at_creation_is_polled_for_its_outcome() {
 #[tokio::test(start_paused = true)]
 async fn malformed_responses_lose_the_task() {
     // A2-2, A2-26.
-    let mut labelled = shown("working", 100, json!({}));
+    let mut labelled = task_result("working", 100, json!({}));
     labelled["resultType"] = json!("task");
-    let mut other = shown("working", 100, json!({}));
+    let mut other = task_result("working", 100, json!({}));
     other["taskId"] = json!("t2");
     let asks = json!({ "resultType": "input_required", "requestState": "s" });
     for answer in [
         labelled,
         other,
-        shown("completed", 100, json!({})),
-        shown("failed", 100, json!({ "error": 7 })),
-        shown("completed", 100, json!({ "result": asks })),
+        task_result("completed", 100, json!({})),
+        task_result("failed", 100, json!({ "error": 7 })),
+        task_result("completed", 100, json!({ "result": asks })),
     ] {
         let (client, mut server) = connected(ClientOptions::default()).await;
-        let call = begun(&client, &mut server, created("working", 100)).await;
+        let call = start_task(&client, &mut server, created("working", 100)).await;
         rejects_subscriptions(&mut server).await;
         let playing = tokio::spawn(async move {
             loop {
@@ -228,7 +230,7 @@ async fn a_missing_task_is_expired_or_lost() {
         let (client, mut server) = connected(ClientOptions::default()).await;
         let mut seed = created("working", 100);
         seed["ttlMs"] = json!(ttl);
-        let call = begun(&client, &mut server, seed).await;
+        let call = start_task(&client, &mut server, seed).await;
         rejects_subscriptions(&mut server).await;
         let playing = tokio::spawn(async move {
             loop {
@@ -255,7 +257,7 @@ async fn a_cancelled_task_is_followed_to_its_end() {
         ("cancelled", json!({})),
         ("completed", json!({ "result": text("done") })),
     ] {
-        let call = begun(&client, &mut server, created("working", 100)).await;
+        let call = start_task(&client, &mut server, created("working", 100)).await;
         let cancelling = tokio::spawn(async move { (call.cancel().await, call) });
         let cancel = server.expect_request("tasks/cancel").await;
         assert_eq!(cancel["params"]["taskId"], "t1");
@@ -266,16 +268,18 @@ async fn a_cancelled_task_is_followed_to_its_end() {
         assert_eq!(cancelled, Ok(()));
         assert!(call.status().cancelling);
         let look = server.expect_request("tasks/get").await;
-        server.reply(&look, shown("working", 100, json!({}))).await;
+        server
+            .reply(&look, task_result("working", 100, json!({})))
+            .await;
         let look = server.expect_request("tasks/get").await;
-        server.reply(&look, shown(status, 100, brings)).await;
+        server.reply(&look, task_result(status, 100, brings)).await;
         match status {
             "cancelled" => assert_eq!(call.outcome().await, Ok(Outcome::Cancelled)),
-            _ => assert_eq!(said(&call.outcome().await.unwrap()), "done"),
+            _ => assert_eq!(result_text(&call.outcome().await.unwrap()), "done"),
         }
     }
     assert!(!server.has_received("notifications/cancelled"));
-    let call = begun(&client, &mut server, created("working", 60_000)).await;
+    let call = start_task(&client, &mut server, created("working", 60_000)).await;
     let cancelling = tokio::spawn(async move { call.cancel().await });
     let cancel = server.expect_request("tasks/cancel").await;
     server.refuse(&cancel, -32602, "task not found").await;
@@ -288,7 +292,7 @@ async fn a_task_is_resumed_after_a_restart() {
     let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
     let options = || ClientOptions::default().with_references(ReferenceStore::new(store.clone()));
     let (client, mut server) = connected(options()).await;
-    let call = begun(&client, &mut server, created("working", 100)).await;
+    let call = start_task(&client, &mut server, created("working", 100)).await;
     call.detach().await;
     client.close().await;
     let again = ReferenceStore::new(store.clone());
@@ -300,9 +304,9 @@ async fn a_task_is_resumed_after_a_restart() {
     let (client, mut server) = connected(options()).await;
     let call = client.resume(kept[0].clone()).unwrap();
     let look = server.expect_request("tasks/get").await;
-    let ended = shown("completed", 100, json!({ "result": text("done") }));
+    let ended = task_result("completed", 100, json!({ "result": text("done") }));
     server.reply(&look, ended).await;
-    assert_eq!(said(&call.outcome().await.unwrap()), "done");
+    assert_eq!(result_text(&call.outcome().await.unwrap()), "done");
     while !again.all(None).await.unwrap().is_empty() {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
@@ -317,7 +321,9 @@ async fn a_task_can_be_read_by_its_id() {
         async move { client.get_task("t1").await }
     });
     let look = server.expect_request("tasks/get").await;
-    server.reply(&look, shown("working", 100, json!({}))).await;
+    server
+        .reply(&look, task_result("working", 100, json!({})))
+        .await;
     let got = getting.await.unwrap().unwrap();
     assert_eq!((got.status, got.ttl_ms), (Status::Working, Some(600_000)));
     let waiting = tokio::spawn({
@@ -325,9 +331,11 @@ async fn a_task_can_be_read_by_its_id() {
         async move { client.task_result("t1").await }
     });
     let look = server.expect_request("tasks/get").await;
-    server.reply(&look, shown("working", 100, json!({}))).await;
+    server
+        .reply(&look, task_result("working", 100, json!({})))
+        .await;
     let look = server.expect_request("tasks/get").await;
-    let ended = shown("completed", 100, json!({ "result": text("done") }));
+    let ended = task_result("completed", 100, json!({ "result": text("done") }));
     server.reply(&look, ended).await;
     assert_eq!(waiting.await.unwrap().unwrap(), raw(text("done")));
     let cancelling = tokio::spawn({
@@ -339,7 +347,7 @@ async fn a_task_can_be_read_by_its_id() {
         .reply(&cancel, json!({ "resultType": "complete" }))
         .await;
     let look = server.expect_request("tasks/get").await;
-    let ended = shown("completed", 100, json!({ "result": text("done") }));
+    let ended = task_result("completed", 100, json!({ "result": text("done") }));
     server.reply(&look, ended).await;
     // V2-CANCEL-7, V2-CANCEL-8.
     assert_eq!(cancelling.await.unwrap().unwrap().status, Status::Completed);
@@ -358,7 +366,10 @@ async fn a_thousand_tasks_on_one_connection_keep_their_interval() {
             calls.push(client.call_tool("slow", Some(arguments)).await.unwrap());
         }
         for (n, call) in calls.iter().enumerate() {
-            assert_eq!(said(&call.outcome().await.unwrap()), format!("done {n}"));
+            assert_eq!(
+                result_text(&call.outcome().await.unwrap()),
+                format!("done {n}")
+            );
         }
     });
     let playing = tokio::spawn(async move {
@@ -376,10 +387,10 @@ async fn a_thousand_tasks_on_one_connection_keep_their_interval() {
                     let seen = looks.entry(id.to_owned()).or_default();
                     seen.push(tokio::time::Instant::now());
                     let mut task = match seen.len() {
-                        ..3 => shown("working", 500, json!({})),
+                        ..3 => task_result("working", 500, json!({})),
                         _ => {
                             let done = text(&format!("done {id}"));
-                            shown("completed", 500, json!({ "result": done }))
+                            task_result("completed", 500, json!({ "result": done }))
                         }
                     };
                     let apart = seen.windows(2).map(|two| two[1] - two[0]);

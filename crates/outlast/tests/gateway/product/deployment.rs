@@ -27,7 +27,7 @@ use crate::caller::pipe;
 use crate::cell::{Cell, ServerKind};
 use crate::events::without_notifications;
 use crate::gate::Gate;
-use crate::harness::{quick, served, started, tools, until_attached};
+use crate::harness::{quick, start_server, started, tools, until_attached};
 
 /// Options of a deployment.
 pub(super) struct DeploymentOptions {
@@ -168,7 +168,7 @@ struct ServedPipes {
 impl ServerSide {
     async fn new(cell: Cell, policy: Policy, gate: &Arc<Gate>) -> Self {
         let server = cell.server;
-        let begun = served(tools(server, gate), policy.clone(), Resources::new(), gate);
+        let begun = start_server(tools(server, gate), policy.clone(), Resources::new(), gate);
         let (engine, mcp_server) = begun.await;
         let listening = match cell.server_transport {
             Transport::Pipe => None,
@@ -231,7 +231,7 @@ impl ServerSide {
         }
         self.engine.clone().shutdown(Duration::ZERO).await.unwrap();
         self.gate.until_waiting(0).await;
-        let begun = served(
+        let begun = start_server(
             tools(self.server, &self.gate),
             self.policy.clone(),
             Resources::new(),

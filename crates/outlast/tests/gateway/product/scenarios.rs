@@ -13,7 +13,8 @@ use super::deployment::{Deployment, DeploymentOptions};
 use crate::caller::connect;
 use crate::cell::{Cell, Recovery};
 use crate::events::{
-    expires_after_its_ttl, helper, short_lived, task_in, three_polls_return_the_same, with_tickets,
+    expires_after_its_ttl, short_lived, task_in, three_polls_return_the_same, ticket_tool_params,
+    with_tickets,
 };
 use crate::scenario::Scenario;
 
@@ -71,7 +72,7 @@ pub(super) async fn polls_twice(cell: Cell) {
 pub(super) async fn cancelled_at_once(cell: Cell) {
     let deployment = Deployment::new(cell).await;
     let mut caller = deployment.caller().await;
-    let id = caller.send("tools/call", called(cell, "gated")).await;
+    let id = caller.send("tools/call", call_params(cell, "gated")).await;
     if (cell.client, cell.client_transport) == (ClientKind::PlainLegacy, Transport::Http) {
         // Two requests on two connections are not ordered.
         tokio::time::sleep(Duration::from_millis(200)).await;
@@ -85,7 +86,7 @@ pub(super) async fn cancelled_at_once(cell: Cell) {
 pub(super) async fn cancelled_under_way(cell: Cell) {
     let deployment = Deployment::new(cell).await;
     let mut caller = deployment.caller().await;
-    let id = caller.send("tools/call", called(cell, "gated")).await;
+    let id = caller.send("tools/call", call_params(cell, "gated")).await;
     deployment.gate.until_waiting(1).await;
     caller.cancel(id).await;
     deployment.gate.until_waiting(0).await;
@@ -95,7 +96,7 @@ pub(super) async fn cancelled_under_way(cell: Cell) {
 pub(super) async fn cancelled_too_late(cell: Cell) {
     let deployment = Deployment::new(cell).await;
     let mut caller = deployment.caller().await;
-    let id = caller.send("tools/call", called(cell, "gated")).await;
+    let id = caller.send("tools/call", call_params(cell, "gated")).await;
     deployment.gate.until_waiting(1).await;
     if !cell.client.has_tasks() {
         deployment.gate.open();
@@ -182,7 +183,7 @@ pub(super) async fn server_dies_reading(cell: Cell) {
 pub(super) async fn client_leaves(cell: Cell) {
     let deployment = Deployment::new(cell).await;
     let mut caller = deployment.caller().await;
-    let id = caller.send("tools/call", called(cell, "gated")).await;
+    let id = caller.send("tools/call", call_params(cell, "gated")).await;
     let begun = if cell.client.has_tasks() {
         caller.answer_to(id).await
     } else {
@@ -207,7 +208,7 @@ pub(super) async fn client_leaves(cell: Cell) {
     caller.reconnect(&deployment.endpoint).await;
     let ended = match cell.client {
         ClientKind::PlainLegacy => {
-            let task = found(&mut caller).await;
+            let task = only_task(&mut caller).await;
             caller.wait(&task).await
         }
         _ => caller.finish(json!({}), begun).await,
@@ -279,7 +280,7 @@ impl Deployment {
 }
 
 /// The params with which a client of that kind calls a tool.
-fn called(cell: Cell, tool: &str) -> Value {
+fn call_params(cell: Cell, tool: &str) -> Value {
     let mut params = json!({ "name": tool });
     if cell.client == ClientKind::V1 {
         params["task"] = json!({});
@@ -298,8 +299,8 @@ async fn ending_of(caller: &mut Caller, begun: Value) -> CallEnd {
 }
 
 /// The only task, for a client that did not get its id.
-async fn found(caller: &mut Caller) -> Value {
-    let status = helper("task_status", &json!({}));
+async fn only_task(caller: &mut Caller) -> Value {
+    let status = ticket_tool_params("task_status", &json!({}));
     let all = caller.request("tools/call", status).await;
     let tasks = all["result"]["structuredContent"]["tasks"].as_array();
     let [task] = &tasks.unwrap_or_else(|| panic!("{all}"))[..] else {
@@ -315,7 +316,7 @@ async fn has_ended(caller: &mut Caller, task: &Value) {
             let got = if caller.kind.has_tasks() {
                 caller.request("tasks/get", task.clone()).await
             } else {
-                let status = helper("task_status", task);
+                let status = ticket_tool_params("task_status", task);
                 caller.request("tools/call", status).await
             };
             if got.to_string().contains("completed") {
