@@ -32,7 +32,7 @@ pub(in crate::sqlite) enum Operation {
 pub(in crate::sqlite) struct Removal {
     pub(super) node: NodeId,
     /// The remaining tasks, in row order once the writer has sorted them.
-    pub(super) left: Vec<(TaskId, Revision)>,
+    pub(super) remaining: Vec<(TaskId, Revision)>,
     pub(super) sorted: bool,
     /// The removed tasks.
     pub(super) removed: Vec<TaskId>,
@@ -47,7 +47,7 @@ impl Removal {
     ) -> Self {
         Self {
             node,
-            left: tasks,
+            remaining: tasks,
             sorted: false,
             removed: Vec::new(),
             reply,
@@ -74,7 +74,7 @@ impl Operation {
         matches!(self, Self::Insert(..))
     }
 
-    /// The records it writes whatever is stored.
+    /// The records that it writes without a condition.
     pub(super) fn records(&self) -> &[RecordWrite] {
         match self {
             Self::Insert(insert, _) => &insert.records,
@@ -141,7 +141,10 @@ impl Operation {
         match self {
             Self::Insert(insert, _) => insert.task.id == id,
             Self::Replace(replace, _) => replace.next.id == id,
-            Self::Remove(removal) => removal.left.iter().any(|(left, _)| *left == id),
+            Self::Remove(removal) => removal
+                .remaining
+                .iter()
+                .any(|(remaining, _)| *remaining == id),
             Self::Records(..) | Self::SwapRecord(..) | Self::ExpireRecords(_) | Self::Close(_) => {
                 false
             }

@@ -184,12 +184,12 @@ impl Plan {
     fn remove(&mut self, removal: &mut Removal, index: &Index<RowId>) -> PlannedResult {
         if !removal.sorted {
             let row = |(id, _): &(TaskId, Revision)| index.current(*id).map(|known| known.cold);
-            removal.left.sort_by_cached_key(row);
+            removal.remaining.sort_by_cached_key(row);
             removal.sorted = true;
         }
-        let seen = self.deletions.min(removal.left.len());
+        let seen = self.deletions.min(removal.remaining.len());
         self.deletions -= seen;
-        let mut gone = removal.left[..seen].to_vec();
+        let mut gone = removal.remaining[..seen].to_vec();
         gone.retain(|(id, revision)| {
             let number = self.expect(*id, *revision, index);
             number

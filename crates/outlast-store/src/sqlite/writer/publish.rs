@@ -61,12 +61,12 @@ pub(super) fn publish(
                 ));
             }
             (Operation::Remove(mut removal), PlannedResult::Remove { seen, gone }) => {
-                removal.left.drain(..seen);
+                removal.remaining.drain(..seen);
                 for (id, revision) in gone {
                     index.remove(removal.node, id, revision);
                     removal.removed.push(id);
                 }
-                if removal.left.is_empty() {
+                if removal.remaining.is_empty() {
                     answers.push(PreparedReply::Remove(removal.reply, removal.removed));
                 } else {
                     published.unfinished.push(removal);

@@ -59,9 +59,9 @@ impl Writer {
             }
         };
         self.shared.health.close();
-        let left: Vec<Operation> = self.queue.try_iter().collect();
+        let remaining: Vec<Operation> = self.queue.try_iter().collect();
         drop(self.lock);
-        drop(left);
+        drop(remaining);
         if let Some(reply) = reply {
             let _ = reply.send(Ok(()));
         }

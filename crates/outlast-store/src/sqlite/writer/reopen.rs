@@ -94,8 +94,8 @@ impl Writer {
         }
         let until = Instant::now() + pause;
         loop {
-            let left = until.saturating_duration_since(Instant::now());
-            match self.queue.recv_timeout(left) {
+            let remaining = until.saturating_duration_since(Instant::now());
+            match self.queue.recv_timeout(remaining) {
                 Ok(Operation::Close(reply)) => return Err(Some(reply)),
                 Ok(operation) => operation.refuse(error.clone()),
                 Err(RecvTimeoutError::Timeout) => return Ok(()),
