@@ -334,7 +334,7 @@ async fn tasks_of_servers_are_hosted_unless_switched_off() {
         server
             .request(&"1".into(), "elicitation/create", form())
             .await;
-        let task = server.answer_to(&"1".into()).await["result"]["task"].clone();
+        let task = server.response_to(&"1".into()).await["result"]["task"].clone();
         assert_eq!(task["ttl"], 90_000);
         let item = wait_for("an item waits", async || {
             workspace.pending().into_iter().next()
@@ -365,7 +365,7 @@ async fn an_item_shows_a_cancelled_task_or_ended_connection() {
     server
         .request(&"1".into(), "elicitation/create", form())
         .await;
-    let task = server.answer_to(&"1".into()).await["result"]["task"]["taskId"].clone();
+    let task = server.response_to(&"1".into()).await["result"]["task"]["taskId"].clone();
     wait_for("an item waits", async || {
         workspace.pending().into_iter().next()
     })
