@@ -21,7 +21,7 @@ pub(crate) async fn run(args: &Nodes) -> Result<(), Failure> {
     };
     let nodes = postgres::nodes(url).await.map_err(OpenError::from)?;
     if args.json {
-        let nodes: Value = nodes.iter().map(shape).collect();
+        let nodes: Value = nodes.iter().map(node_json).collect();
         terminal::out_json(&nodes.to_string());
     } else if nodes.is_empty() {
         say!("no node is joined; `outlast serve --store {url}` starts one");
@@ -60,7 +60,7 @@ fn seconds(lease: Duration) -> String {
     format!("{:.1} s", lease.as_secs_f64())
 }
 
-fn shape(node: &NodeStatus) -> Value {
+fn node_json(node: &NodeStatus) -> Value {
     json!({
         // A number of JSON has 53 bits.
         "node": node.node.0.to_string(),

@@ -87,7 +87,7 @@ async fn run_call(
     match follow(&execution, host, Interrupt::Ask).await {
         End::Settled(Ok(outcome), _) => {
             print::outcome(&outcome, call.json).map_err(|failure| match failure {
-                Failure::Tool if asks_in_vain(&outcome, host) => Failure::ToolWithoutInput,
+                Failure::Tool if lacks_input_support(&outcome, host) => Failure::ToolWithoutInput,
                 other => other,
             })
         }
@@ -104,7 +104,7 @@ async fn run_call(
 }
 
 /// Whether an error names a kind of input request, and this client accepts none.
-fn asks_in_vain(outcome: &Outcome, host: &TerminalHost) -> bool {
+fn lacks_input_support(outcome: &Outcome, host: &TerminalHost) -> bool {
     let text = match outcome {
         Outcome::ToolError(result, _) => result.as_str(),
         Outcome::Error(error, ..) => error.as_str(),

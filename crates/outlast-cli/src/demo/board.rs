@@ -22,8 +22,8 @@ pub(super) struct Board {
 pub(super) struct CallRow {
     board: Board,
     /// The spinner on a terminal, until the call ends.
-    moving: Option<ProgressBar>,
-    /// The line that was shown last.
+    spinner: Option<ProgressBar>,
+    /// The newest line.
     last: StyledLine,
 }
 
@@ -37,7 +37,7 @@ impl Board {
 
     /// Adds a row below the others.
     pub(super) fn row(&self) -> CallRow {
-        let moving = self.rows.as_ref().map(|rows| {
+        let spinner = self.rows.as_ref().map(|rows| {
             let row = rows.add(ProgressBar::new_spinner());
             row.set_style(spinner_style("{spinner} {wide_msg}"));
             row.enable_steady_tick(REDRAW_INTERVAL);
@@ -45,7 +45,7 @@ impl Board {
         });
         CallRow {
             board: self.clone(),
-            moving,
+            spinner,
             last: StyledLine::new(),
         }
     }
@@ -74,20 +74,20 @@ impl CallRow {
         let Some(task) = &view.task else {
             return;
         };
-        let standing = CallStatus::of(view);
+        let status = CallStatus::of(view);
         let line = match &self.board.rows {
-            Some(_) => on_terminal(view, &task.id, standing),
+            Some(_) => on_terminal(view, &task.id, status),
             None => StyledLine::new()
                 .text(format_args!("{:<10} {}  ", view.tool, task.id))
-                .tone(standing.icon().1, format_args!("{:<15} ", standing.words()))
+                .tone(status.icon().1, format_args!("{:<15} ", status.words()))
                 .text(detail(view)),
         };
         if line == self.last {
             return;
         }
-        match &self.moving {
+        match &self.spinner {
             Some(row) => {
-                if standing != CallStatus::Runs {
+                if status != CallStatus::Runs {
                     row.set_style(spinner_style("{wide_msg}"));
                 }
                 row.set_message(terminal::err_text(&line));
@@ -103,13 +103,13 @@ impl CallRow {
 }
 
 /// The text of a row after its icon. The icon is a spinner while the call runs.
-fn on_terminal(view: &ExecutionStatus, id: &str, standing: CallStatus) -> StyledLine {
-    let (icon, tone) = standing.icon();
-    let line = match standing {
+fn on_terminal(view: &ExecutionStatus, id: &str, status: CallStatus) -> StyledLine {
+    let (icon, tone) = status.icon();
+    let line = match status {
         CallStatus::Runs => StyledLine::new(),
         _ => StyledLine::new().tone(tone, icon).text(" "),
     };
-    let detail_tone = match (standing, &view.ended) {
+    let detail_tone = match (status, &view.ended) {
         (CallStatus::Completed, _) => Tone::Plain,
         (_, Some(_)) => tone,
         (_, None) => Tone::Muted,
@@ -135,7 +135,7 @@ fn detail(view: &ExecutionStatus) -> String {
         (None, _, Some(task)) if CallStatus::of(view) == CallStatus::WaitsForInput => task
             .message
             .clone()
-            .unwrap_or_else(|| "asks a question".into()),
+            .unwrap_or_else(|| "waits for input".into()),
         (None, Some(progress), _) => bar(progress.progress, progress.total),
         (None, None, Some(task)) => task.message.clone().unwrap_or_default(),
         (None, None, None) => String::new(),

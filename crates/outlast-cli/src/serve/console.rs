@@ -35,7 +35,7 @@ pub(crate) fn console(
              For another person, `outlast token add NAME{at}` creates one."
         ));
     match store {
-        // Two gateways may have such a store.
+        // Several gateways can have a store in memory, so its name identifies none of them.
         StoreUrl::Memory => builder,
         StoreUrl::Sqlite(_) | StoreUrl::Postgres(_) => {
             builder.instance(dirs::store_argument(store))

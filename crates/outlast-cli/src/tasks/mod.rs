@@ -3,8 +3,8 @@
 
 mod at_running_gateway;
 mod remote;
-mod shape;
 mod stored;
+mod task_output;
 mod task_row;
 
 use std::io::IsTerminal;

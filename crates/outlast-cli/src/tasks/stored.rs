@@ -12,7 +12,7 @@ use outlast_engine::store::Filter;
 use outlast_store::sqlite::SqliteReader;
 use outlast_wire::v1;
 
-use super::shape;
+use super::task_output;
 use super::task_row::{TaskRow, print_table, say_stopped};
 use crate::args::{List, TaskSource};
 use crate::call::print;
@@ -32,7 +32,10 @@ pub(super) fn list(list: &List) -> Result<(), Failure> {
         None => (Vec::new(), false),
     };
     if list.at.json {
-        let tasks: serde_json::Value = tasks.iter().map(|task| shape::one(task, is_open)).collect();
+        let tasks: serde_json::Value = tasks
+            .iter()
+            .map(|task| task_output::task_json(task, is_open))
+            .collect();
         terminal::out_json(&tasks.to_string());
         return Ok(());
     }
@@ -61,9 +64,9 @@ pub(super) fn get(at: &TaskSource, id: &str) -> Result<(), Failure> {
     let (reader, task) = find(at, id)?;
     let is_open = is_open(&reader)?;
     if at.json {
-        terminal::out_json(&shape::one(&task, is_open).to_string());
+        terminal::out_json(&task_output::task_json(&task, is_open).to_string());
     } else {
-        shape::print_one(&task, is_open);
+        task_output::print_task(&task, is_open);
         say_stopped(usize::from(!is_open && task.state.ending().is_none()));
     }
     Ok(())
@@ -128,7 +131,7 @@ pub(super) async fn watch(at: &TaskSource, id: Option<&str>) -> Result<(), Failu
             let state = (task.revision, is_open);
             if known.insert(task.id, state) != Some(state) {
                 if at.json {
-                    terminal::out_json(&shape::one(task, is_open).to_string());
+                    terminal::out_json(&task_output::task_json(task, is_open).to_string());
                 } else {
                     terminal::out(TaskRow::stored(task, is_open).line());
                 }

@@ -9,8 +9,9 @@ use serde_json::{Value, json};
 use super::task_row::{TaskRow, row};
 use crate::terminal::{self, StyledLine, Tone};
 
-/// A task in the format of V1, with its origin. `is_open`: whether a process has the store open.
-pub(super) fn one(task: &Task, is_open: bool) -> Value {
+/// A task in the format of V1, with its origin. `is_store_open`: whether a process has the store
+/// open.
+pub(super) fn task_json(task: &Task, is_store_open: bool) -> Value {
     let id = task.id.text();
     let mut shown: Value = v1::task(&task.view(&id, SystemClock.now()))
         .open()
@@ -18,20 +19,20 @@ pub(super) fn one(task: &Task, is_open: bool) -> Value {
     shown["tool"] = json!(task.origin.tool.as_deref());
     shown["owner"] = json!(task.owner.to_storage());
     shown["attempt"] = json!(task.attempt.0);
-    shown["running"] = json!(is_open && task.state.ending().is_none());
+    shown["running"] = json!(is_store_open && task.state.ending().is_none());
     shown["timeline"] = task
         .timeline
         .entries
         .iter()
-        .map(|entry| json!({ "at": entry.at.to_string(), "what": word(&entry.event) }))
+        .map(|entry| json!({ "at": entry.at.to_string(), "what": event_text(&entry.event) }))
         .collect();
     shown
 }
 
 /// Prints everything about one task.
-pub(super) fn print_one(task: &Task, is_open: bool) {
+pub(super) fn print_task(task: &Task, is_store_open: bool) {
     row("task", task.id.to_string());
-    row("status", TaskRow::stored(task, is_open).status());
+    row("status", TaskRow::stored(task, is_store_open).status());
     row("tool", task.origin.tool.as_deref().unwrap_or("-"));
     row("owner", task.owner.to_string());
     row("attempt", task.attempt.0.to_string());
@@ -46,11 +47,11 @@ pub(super) fn print_one(task: &Task, is_open: bool) {
     }
     for entry in &task.timeline.entries {
         let at = StyledLine::new().tone(Tone::Muted, format_args!("  {}  ", entry.at));
-        terminal::out(at.text(word(&entry.event)));
+        terminal::out(at.text(event_text(&entry.event)));
     }
 }
 
-fn word(what: &TimelineEvent) -> String {
+fn event_text(what: &TimelineEvent) -> String {
     match what {
         TimelineEvent::Created => "created".into(),
         TimelineEvent::Claimed(attempt) => format!("taken over, attempt {}", attempt.0),

@@ -1,7 +1,7 @@
 //! `outlast tasks … TARGET`: tasks at a server.
 
 mod answer;
-mod shape;
+mod task_output;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -28,7 +28,7 @@ pub(crate) async fn list(server: NamedServer, limit: usize, json: bool) -> Resul
     with_list(server, async |connection| {
         let tasks = newest(connection, limit).await?;
         if json {
-            terminal::out_json(&shape::list(&tasks).to_string());
+            terminal::out_json(&task_output::list(&tasks).to_string());
         }
         match (tasks.is_empty(), json) {
             // Also with JSON: the empty list does not mean that the caller has no tasks.
@@ -59,9 +59,9 @@ pub(crate) async fn get(server: NamedServer, id: &str, json: bool) -> Result<(),
     with_task(server, id, async |connection, id| {
         let task = get_task(connection, id).await?;
         if json {
-            terminal::out_json(&shape::one(&task).to_string());
+            terminal::out_json(&task_output::task_json(&task).to_string());
         } else {
-            shape::print_one(&task);
+            task_output::print_task(&task);
         }
         Ok(())
     })
@@ -88,7 +88,7 @@ pub(crate) async fn cancel(server: NamedServer, id: &str, json: bool) -> Result<
             cancelled => cancelled?,
         };
         if json {
-            terminal::out_json(&shape::one(&task).to_string());
+            terminal::out_json(&task_output::task_json(&task).to_string());
         } else {
             terminal::out(TaskRow::remote(&task).status());
         }
@@ -126,7 +126,7 @@ pub(crate) async fn watch_all(server: NamedServer, json: bool) -> Result<(), Fai
                 let state = (task.status, task.message.clone());
                 if known.insert(task.id.clone(), state.clone()) != Some(state) {
                     if json {
-                        terminal::out_json(&shape::one(&task).to_string());
+                        terminal::out_json(&task_output::task_json(&task).to_string());
                     } else {
                         terminal::out(TaskRow::remote(&task).line());
                     }

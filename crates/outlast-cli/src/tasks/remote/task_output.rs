@@ -6,11 +6,11 @@ use serde_json::{Value, json};
 use crate::tasks::{TaskRow, row};
 
 pub(super) fn list(tasks: &[PeerTask]) -> Value {
-    tasks.iter().map(one).collect()
+    tasks.iter().map(task_json).collect()
 }
 
 /// A task in the format of V1. Members that the server did not send are left out.
-pub(super) fn one(task: &PeerTask) -> Value {
+pub(super) fn task_json(task: &PeerTask) -> Value {
     let mut shown =
         json!({ "taskId": task.id, "status": task.status.to_string(), "ttl": task.ttl_ms });
     let mut add = |name: &str, value: Option<Value>| {
@@ -28,7 +28,7 @@ pub(super) fn one(task: &PeerTask) -> Value {
     shown
 }
 
-pub(super) fn print_one(task: &PeerTask) {
+pub(super) fn print_task(task: &PeerTask) {
     let add = |name: &str, value: Option<String>| {
         if let Some(value) = value {
             row(name, value);
