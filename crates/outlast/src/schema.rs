@@ -25,7 +25,7 @@ pub(crate) fn mismatch(schema: RawRef<'_>, value: RawRef<'_>) -> Option<String> 
     let faults = validator.iter_errors(&value).take(MAX_ERRORS);
     let faults: Vec<_> = faults
         .map(|fault| {
-            // The value can be a secret.
+            // The text must not contain the value, which can be a secret.
             let what = fault.masked_with("it");
             match fault.instance_path().as_str() {
                 "" => what.to_string(),

@@ -14,7 +14,7 @@ pub(crate) struct PollSchedule {
     interval: Duration,
     next: Instant,
     /// Notifications postpone the poll at most until then.
-    latest: Instant,
+    latest_poll: Instant,
     failures: u32,
 }
 
@@ -25,7 +25,7 @@ impl PollSchedule {
             defaults,
             interval: defaults.default_interval,
             next: now,
-            latest: now,
+            latest_poll: now,
             failures: 0,
         };
         schedule.polled(defaults, now, interval_ms);
@@ -53,13 +53,13 @@ impl PollSchedule {
         self.failures = 0;
         self.interval = self.defaults.read(interval_ms);
         self.next = now + self.interval;
-        self.latest = now + self.interval * MAX_POSTPONED_INTERVALS;
+        self.latest_poll = now + self.interval * MAX_POSTPONED_INTERVALS;
     }
 
     /// A status notification arrived.
     pub(crate) fn notified(&mut self, now: Instant, interval_ms: Option<u64>) {
         self.interval = self.defaults.read(interval_ms);
-        self.next = (now + self.interval).min(self.latest).max(self.next);
+        self.next = (now + self.interval).min(self.latest_poll).max(self.next);
     }
 
     /// Polls as soon as the minimum interval allows.
@@ -68,25 +68,25 @@ impl PollSchedule {
     }
 
     /// A poll failed, and the server asks for this delay.
-    pub(crate) fn retry_after(&mut self, now: Instant, pause: Duration) {
+    pub(crate) fn retry_after(&mut self, now: Instant, delay: Duration) {
         self.failures += 1;
-        self.next = now + pause.clamp(self.interval, MAX_BACKOFF.max(self.interval));
-        self.latest = self.next;
+        self.next = now + delay.clamp(self.interval, MAX_BACKOFF.max(self.interval));
+        self.latest_poll = self.next;
     }
 
     /// A poll failed. The next interval is longer. The first failures lengthen it by little, so
     /// that the result of a task arrives soon after a restart of the server.
     pub(crate) fn failed(&mut self, now: Instant) {
         self.failures += 1;
-        let pause = if self.failures == 1 {
+        let delay = if self.failures == 1 {
             self.interval
         } else {
             let doublings = self.failures.saturating_sub(SHORT_OUTAGE_POLLS).min(5);
             (self.interval + SHORT_OUTAGE_DELAY).saturating_mul(1 << doublings)
         };
-        let pause = pause.min(MAX_BACKOFF).max(self.interval);
-        self.next = now + pause;
-        self.latest = self.next;
+        let delay = delay.min(MAX_BACKOFF).max(self.interval);
+        self.next = now + delay;
+        self.latest_poll = self.next;
     }
 }
 

@@ -38,7 +38,7 @@ struct Slot {
     live: Option<Arc<LiveSession>>,
 }
 
-/// A session without open requests and streams, as it was when it was read.
+/// A copy of the state of a session without open requests and streams.
 pub(super) struct IdleSession {
     pub(super) name: Arc<str>,
     pub(super) usage: Arc<SessionUse>,
@@ -93,7 +93,7 @@ impl Slots {
         owners.into_iter().map(|(owner, _)| owner.clone()).collect()
     }
 
-    /// The session with this id, and records its use; `None` if it has ended.
+    /// Finds the session with this id and records its use; `None` if it has ended.
     pub(super) fn find(
         &self,
         name: &str,
