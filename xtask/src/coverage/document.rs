@@ -23,7 +23,7 @@ pub(super) struct Row {
 #[derive(Debug, PartialEq)]
 pub(super) enum Proof {
     /// These tests prove it.
-    Shown(Vec<String>),
+    Tests(Vec<String>),
     /// It does not apply, for a reason that the document gives.
     DoesNotApply,
     /// The feature is not built.
@@ -107,7 +107,7 @@ fn read_proof(text: &str) -> Result<Proof, String> {
     if names.is_empty() {
         Err("names no test".into())
     } else {
-        Ok(Proof::Shown(names))
+        Ok(Proof::Tests(names))
     }
 }
 
@@ -135,8 +135,8 @@ pub(super) fn heading(line: &str) -> Option<(String, usize)> {
 /// The section and the number of an id.
 pub(super) fn parts(id: &str) -> Option<(&str, usize)> {
     let (section, number) = id.rsplit_once('-')?;
-    let fine = |byte: u8| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'-';
-    (!section.is_empty() && section.bytes().all(fine)).then_some(())?;
+    let is_allowed = |byte: u8| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'-';
+    (!section.is_empty() && section.bytes().all(is_allowed)).then_some(())?;
     Some((section, number.parse().ok()?))
 }
 
@@ -162,13 +162,13 @@ mod tests {
         let proofs: Vec<_> = document.rows.iter().map(|row| &row.proof).collect();
         assert_eq!(
             proofs,
-            [&Proof::Shown(tests), &Proof::ToCome, &Proof::DoesNotApply]
+            [&Proof::Tests(tests), &Proof::ToCome, &Proof::DoesNotApply]
         );
         assert_eq!(document.counts, BTreeMap::from([("S9".to_owned(), 3)]));
     }
 
     #[test]
-    fn holes_are_found() {
+    fn faults_are_found() {
         for (rows, fault) in [
             ("| S9-1 | a thing | |", "names no test"),
             ("| S9-1 | a thing | soon |", "names no test"),

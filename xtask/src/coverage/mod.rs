@@ -29,7 +29,7 @@ pub(crate) fn run(args: &[String]) -> Result<(), String> {
     }
     let proofs = Proofs::of_last_run()?;
     for row in &document.rows {
-        let Proof::Shown(names) = &row.proof else {
+        let Proof::Tests(names) = &row.proof else {
             continue;
         };
         for name in names {
@@ -52,7 +52,7 @@ pub(crate) fn run(args: &[String]) -> Result<(), String> {
     println!(
         "{} requirements: {} shown by tests that passed, {} do not apply, {} to come",
         document.rows.len(),
-        count(|proof| matches!(proof, Proof::Shown(_))),
+        count(|proof| matches!(proof, Proof::Tests(_))),
         count(|proof| *proof == Proof::DoesNotApply),
         count(|proof| *proof == Proof::ToCome),
     );

@@ -27,7 +27,7 @@ pub(crate) fn calls(environment: &Environment, table: &mut Table) -> BenchResult
         let sides = [direct, mcp_proxy, supergateway, ours];
         let rounds = environment.gateway_rounds([Operation::Call; 4], sessions, sides)?;
         let (direct, peers, ours) = (0, [(1, "mcp-proxy"), (2, "supergateway")], 3);
-        let at = of(sessions);
+        let at = session_count(sessions);
         let figures = [
             (
                 format!("CPU added to a plain `tools/call`, {at}"),
@@ -81,7 +81,7 @@ pub(crate) fn calls_to_a_url(environment: &Environment, table: &mut Table) -> Be
         let sides = [direct, ours].map(Side::Http);
         let rounds = environment.gateway_rounds([Operation::Call; 2], sessions, sides)?;
         let (direct, ours) = (0, 1);
-        let at = of(sessions);
+        let at = session_count(sessions);
         let (processor, latency) = (
             rounds.map(|cost| cost.processor),
             rounds.map(|cost| cost.latency),
@@ -136,7 +136,7 @@ pub(crate) fn tasks(environment: &Environment, table: &mut Table) -> BenchResult
             table.row(Row {
                 figure: format!(
                     "added by a {lifecycle}, SQLite, {}; beside a plain call",
-                    of(sessions)
+                    session_count(sessions)
                 ),
                 ours: show(2),
                 other: show(1),
@@ -167,7 +167,7 @@ impl Environment {
     }
 }
 
-fn of(sessions: usize) -> String {
+fn session_count(sessions: usize) -> String {
     match sessions {
         1 => "1 session".to_owned(),
         n => format!("{n} sessions"),

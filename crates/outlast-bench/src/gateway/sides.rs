@@ -25,7 +25,7 @@ pub(super) enum Side {
 
 /// The server behind our gateway.
 pub(super) enum Upstream {
-    /// A child process of the gateway, which costs little.
+    /// A child process of the gateway. It uses little processor time.
     Child,
     /// A server that listens at this URL.
     Url(String),

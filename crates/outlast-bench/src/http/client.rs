@@ -43,7 +43,7 @@ impl HttpConnection {
     }
 
     /// Sends one request and reads its response to the end.
-    pub(crate) async fn ask(&mut self, request: &[u8]) -> BenchResult<HttpResponse<'_>> {
+    pub(crate) async fn send(&mut self, request: &[u8]) -> BenchResult<HttpResponse<'_>> {
         self.buffer.clear();
         self.body.clear();
         self.stream.write_all(request).await?;

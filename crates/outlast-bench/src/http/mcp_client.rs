@@ -12,7 +12,7 @@ use crate::BenchResult;
 pub(crate) enum Generation {
     /// MCP 2025-11-25: a session, and calls that request a task.
     V1,
-    /// The same for a client without task support.
+    /// MCP 2025-11-25 without task support: a session, and calls that return their result.
     Plain,
     /// The extension on 2026-07-28: no session, and the server decides which calls become tasks.
     V2,
@@ -91,13 +91,13 @@ impl McpClient {
 
     /// Polls the task that was created last. Returns whether it is completed.
     pub(crate) async fn get(&mut self) -> BenchResult<bool> {
-        let reply = self.about_task("tasks/get").await?;
+        let reply = self.task_request("tasks/get").await?;
         Ok(reply.string("status")? == "completed")
     }
 
     /// The result of the task that was created last.
     async fn result(&mut self) -> BenchResult<()> {
-        let reply = self.about_task("tasks/result").await?;
+        let reply = self.task_request("tasks/result").await?;
         reply.string("text").map(drop)
     }
 
@@ -127,7 +127,7 @@ impl McpClient {
         }
     }
 
-    async fn about_task(&mut self, method: &str) -> BenchResult<super::client::HttpResponse<'_>> {
+    async fn task_request(&mut self, method: &str) -> BenchResult<super::client::HttpResponse<'_>> {
         let task = std::mem::take(&mut self.task);
         let params = format!(r#"{{"taskId":"{task}""#);
         self.task.clone_from(&task);
@@ -168,7 +168,7 @@ impl McpClient {
             "{head}{headers}content-length: {length}\r\n\r\n"
         )?;
         self.request.extend_from_slice(&self.body);
-        self.connection.ask(&self.request).await
+        self.connection.send(&self.request).await
     }
 }
 
