@@ -90,8 +90,8 @@ fn promises_hold_on_a_disk_that_fails_and_recovers() {
     });
 }
 
-/// Lets `count` children live and die, `on_one` of them on each store. Checks at least `min_facts`
-/// acknowledged facts.
+/// Starts and kills `count` children, `children_per_store` of them on each store. Checks at least
+/// `min_facts` acknowledged facts.
 fn kill_children(
     name: &str,
     count: u64,

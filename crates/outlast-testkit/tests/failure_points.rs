@@ -275,7 +275,7 @@ impl Harness {
         }
     }
 
-    /// From now on there is trouble.
+    /// From now on the failures happen.
     fn start_failing(&self) {
         match self.point {
             Point::Strikes(strike, count) => self.faults.fail_writes(count, strike),
@@ -325,7 +325,7 @@ impl Harness {
         .await
     }
 
-    /// P4, and no leak: soon nothing runs, nothing waits, no task is open.
+    /// P4, and no leak: soon no call runs, no caller waits, and no task is open.
     async fn assert_idle(&self) {
         let quiet = async {
             loop {
@@ -386,7 +386,7 @@ async fn wait(engine: &Engine, id: TaskId) -> EndedTask {
         .expect("it is there")
 }
 
-/// Lets the disk fail at the next commits, or takes its time with all of them.
+/// Lets the next commits fail, or makes all of them slow.
 #[derive(Debug)]
 struct FailAtPoint {
     point: Point,
@@ -475,5 +475,5 @@ fn raw(text: &str) -> Raw {
     Raw::parse(text.into()).expect("it is JSON")
 }
 
-/// How long anything may take before it counts as lost.
+/// The limit of every wait.
 const WAIT_LIMIT: Duration = Duration::from_secs(20);

@@ -105,7 +105,7 @@ impl Case {
             }
             _ => {}
         }
-        let mut begun = caller.answer_to(id).await;
+        let mut begun = caller.response_to(id).await;
         let is_asked = begun["result"]["resultType"] == "input_required";
         match self.state {
             // The input request comes before the task, or without one.

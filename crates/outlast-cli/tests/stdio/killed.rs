@@ -29,14 +29,14 @@ fn a_host_keeps_its_server_when_the_gateway_is_killed() {
     until("all calls run", || status(home)["gateway"]["calls"] == 3);
     let before = kill_gateway(home);
     // The outcome of the call without a task is unknown. Its caller gets an error with its id.
-    let lost = host.answer_to(plain);
+    let lost = host.response_to(plain);
     assert_eq!(lost["error"]["code"], -32603, "{lost}");
     let why = lost["error"]["message"].as_str().expect("a text");
     assert!(why.contains("outcome is unknown"), "{why}");
     assert_eq!(lost["error"]["data"]["outcome"], "unknown", "{lost}");
     // The wait for the task continues, and the call runs again at the same server.
     std::fs::write(&gate, "").expect("it is written");
-    let result = host.answer_to(waiting);
+    let result = host.response_to(waiting);
     assert_eq!(result["result"]["content"][0]["text"], "read", "{result}");
     let task = host.call("tasks/get", json!({ "taskId": once }));
     assert_eq!(task["result"]["status"], "failed", "{task}");
@@ -68,7 +68,7 @@ fn an_input_request_of_a_task_survives_the_gateway() {
         "{input_request}"
     );
     kill_gateway(home);
-    let result = host.answer_to(waiting);
+    let result = host.response_to(waiting);
     // It did not run again, because its tool does not allow that.
     assert!(
         result["error"]["message"]
@@ -96,7 +96,7 @@ fn a_plain_calls_input_request_is_cancelled_at_the_host() {
     let call = host.send("tools/call", json!({ "name": "ask", "arguments": {} }));
     let input_request = host.next_request();
     kill_gateway(home);
-    let lost = host.answer_to(call);
+    let lost = host.response_to(call);
     assert_eq!(lost["error"]["code"], -32603, "{lost}");
     call_echo(&mut host, "still here");
     let is_cancelled = |message: &Value| {
@@ -140,10 +140,10 @@ fn a_stopping_gateway_finishes_calls_and_loses_no_request() {
         .collect();
     until("the gateway stops", || status(home)["running"] == false);
     std::fs::write(&gate, "").expect("it is written");
-    let result = host.answer_to(running);
+    let result = host.response_to(running);
     assert_eq!(result["result"]["content"][0]["text"], "waited", "{result}");
     for (number, id) in requests.into_iter().enumerate() {
-        let stdout_of = host.answer_to(id);
+        let stdout_of = host.response_to(id);
         let expected = format!("request {number}");
         assert_eq!(
             stdout_of["result"]["content"][0]["text"], expected,

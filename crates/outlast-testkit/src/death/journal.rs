@@ -13,7 +13,7 @@ use outlast_store::{Sqlite, SqliteOptions};
 use super::Ack;
 use super::work::{QUOTA, RECORD_KIND, open};
 
-/// What is known of one store from the outside.
+/// Everything that children have acknowledged on one store.
 #[derive(Debug, Default)]
 pub struct Journal {
     tasks: BTreeMap<String, KnownTask>,
@@ -82,7 +82,7 @@ impl Journal {
         Ok(())
     }
 
-    /// Forgets tasks whose time has long been over.
+    /// Removes tasks that expired more than 10 s ago.
     pub fn forget_expired(&mut self) {
         let now = SystemClock.now().0;
         self.tasks.retain(|_, known| {
@@ -91,7 +91,7 @@ impl Journal {
         });
     }
 
-    /// How many facts were noted.
+    /// How many facts were recorded.
     pub fn facts(&self) -> usize {
         self.facts
     }
@@ -149,7 +149,7 @@ impl Journal {
                 Err(EngineError::Expired | EngineError::NotFound)
                     if SystemClock.now().0 >= *expires => {}
                 Ok(_) if before.0 >= *expires => {
-                    return broken("P3", format!("task {name} is visible after its time"));
+                    return broken("P3", format!("task {name} is visible after its expiry"));
                 }
                 Ok(found) => known.check(engine, &scope, found).await?,
                 Err(error) => return broken("P1", format!("task {name} was created: {error}")),
@@ -219,8 +219,8 @@ impl Journal {
                 .flatten()
                 .and_then(|found| <[u8; 8]>::try_from(&*found.bytes).ok());
             let found = found.map(u64::from_be_bytes);
-            // Written again and not acknowledged: newer is fine within one life, the low bits name
-            // it.
+            // A newer value was written and not acknowledged, which is allowed. The low 32 bits name
+            // the process that wrote it.
             let fine = found.is_some_and(|found| found >= *value || found as u32 != *value as u32);
             if !fine {
                 return broken("P1", format!("record {name} is {found:?}, not {value}"));
@@ -242,7 +242,7 @@ impl KnownTask {
             Snapshot::Ended(summary) => {
                 let outcome = match engine.outcome(scope, id).await {
                     Ok(outcome) => outcome,
-                    // Its time was over between the two looks.
+                    // It expired between the two reads.
                     Err(EngineError::NotFound | EngineError::Expired)
                         if SystemClock.now() >= summary.expires() =>
                     {
@@ -268,7 +268,7 @@ impl KnownTask {
                         .outstanding()
                         .is_some_and(|all| all.iter().any(|(found, _)| found.as_str() == key));
                     if open {
-                        return broken("P1", format!("task {id}: the answer to {key} is lost"));
+                        return broken("P1", format!("task {id}: the response to {key} is lost"));
                     }
                 }
                 None
@@ -288,7 +288,7 @@ impl KnownTask {
             );
         }
         if self.cancel_asked && ending.is_none() {
-            return broken("P4", format!("task {id} was asked to stop and works again"));
+            return broken("P4", format!("the cancel request of task {id} is lost"));
         }
         Ok(())
     }

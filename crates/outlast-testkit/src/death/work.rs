@@ -226,7 +226,7 @@ impl Actor {
 }
 
 async fn print_ending(engine: Engine, id: TaskId, owner: Owner) {
-    // Asked again where the store was down for a moment.
+    // Repeat the wait if the store was unavailable for a moment.
     loop {
         match engine.wait(&Scope::OwnedBy(owner.clone()), id).await {
             Ok(settled) => {

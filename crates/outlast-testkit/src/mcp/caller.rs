@@ -13,13 +13,13 @@ use crate::within;
 /// How a client does tasks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClientKind {
-    /// Not at all, with a session.
+    /// No tasks, with a session.
     PlainLegacy,
-    /// Not at all, without one.
+    /// No tasks, without a session.
     PlainModern,
-    /// By 2025-11-25.
+    /// Tasks of 2025-11-25.
     V1,
-    /// By 2026-07-28.
+    /// Tasks of 2026-07-28.
     V2,
 }
 
@@ -169,14 +169,14 @@ impl Caller {
         }
     }
 
-    /// Calls a tool, answers its input requests and returns its end.
+    /// Calls a tool, responds to its input requests and returns its end.
     pub async fn call(&mut self, tool: &str, arguments: Value) -> CallEnd {
         let params = json!({ "name": tool, "arguments": arguments });
         let begun = self.begin(params.clone()).await;
         self.finish(params, begun).await
     }
 
-    /// Calls a tool, and returns the first answer.
+    /// Calls a tool, and returns the first response.
     pub async fn begin(&mut self, mut params: Value) -> Value {
         if self.kind == ClientKind::V1 {
             params["task"] = json!({});
@@ -184,40 +184,40 @@ impl Caller {
         self.request("tools/call", params).await
     }
 
-    /// Drives a call to its end from its first answer.
-    pub async fn finish(&mut self, params: Value, mut answer: Value) -> CallEnd {
+    /// Drives a call to its end from its first response.
+    pub async fn finish(&mut self, params: Value, mut response: Value) -> CallEnd {
         loop {
-            let result = &answer["result"];
+            let result = &response["result"];
             let kind = result["resultType"].as_str();
             if let Some(task) = result["task"]["taskId"].as_str() {
                 let task = json!({ "taskId": task });
-                answer = self.request("tasks/result", task).await;
+                response = self.request("tasks/result", task).await;
             } else if kind == Some("task") {
                 return self.poll(result["taskId"].clone()).await;
             } else if kind == Some("input_required") {
-                answer = self.retry(params.clone(), result).await;
+                response = self.retry(params.clone(), result).await;
             } else {
-                return call_end(&answer);
+                return call_end(&response);
             }
         }
     }
 
-    /// Waits for a task with the helper tool, as a client without tasks does, and answers its input
-    /// requests.
+    /// Waits for a task with the helper tool, as a client without tasks does, and responds to
+    /// its input requests.
     pub async fn wait(&mut self, task: &Value) -> CallEnd {
         let params = json!({ "name": "task_wait", "arguments": task });
         loop {
-            let mut answer = self.request("tools/call", params.clone()).await;
-            while answer["result"]["resultType"] == "input_required" {
-                answer = self.retry(params.clone(), &answer["result"]).await;
+            let mut response = self.request("tools/call", params.clone()).await;
+            while response["result"]["resultType"] == "input_required" {
+                response = self.retry(params.clone(), &response["result"]).await;
             }
-            if answer["result"]["structuredContent"]["ticket"].is_null() {
-                return call_end(&answer);
+            if response["result"]["structuredContent"]["ticket"].is_null() {
+                return call_end(&response);
             }
         }
     }
 
-    /// Calls again with answers to what the first answer asks.
+    /// Retries a call with responses to the input requests of the first response.
     pub async fn retry(&mut self, mut params: Value, result: &Value) -> Value {
         params["inputResponses"] = self.respond(&result["inputRequests"], &mut Vec::new());
         if let Some(state) = result.get("requestState") {
@@ -239,15 +239,15 @@ impl Caller {
                 }
                 "cancelled" => return CallEnd::Cancelled,
                 _ => {
-                    let asks = &now["inputRequests"];
-                    self.update(&task["taskId"], asks, &mut answered).await;
+                    let requests = &now["inputRequests"];
+                    self.update(&task["taskId"], requests, &mut answered).await;
                     tokio::time::sleep(POLL_INTERVAL).await;
                 }
             }
         }
     }
 
-    /// What `tasks/get` returns of a task, once that is `wanted`.
+    /// Polls a task until the result of `tasks/get` is `wanted`, and returns that result.
     pub async fn until(&mut self, task: &Value, wanted: impl Fn(&Value) -> bool) -> Value {
         // Not `wait_for`: the future of an async closure cannot be spawned.
         let reached = async {
@@ -264,8 +264,8 @@ impl Caller {
     }
 
     /// Responds to input requests of a task that have no response yet.
-    pub async fn update(&mut self, task: &Value, asks: &Value, answered: &mut Vec<String>) {
-        let responses = self.respond(asks, answered);
+    pub async fn update(&mut self, task: &Value, requests: &Value, answered: &mut Vec<String>) {
+        let responses = self.respond(requests, answered);
         let update = json!({ "taskId": task, "inputResponses": responses });
         self.request("tasks/update", update).await;
     }
@@ -281,11 +281,11 @@ impl Caller {
             let method = request["method"].as_str().expect("a string");
             self.input_requests
                 .push((method.into(), request["params"].clone()));
-            // This era has no errors for an answer.
-            let answer = (self.responder)(method, &request["params"]);
+            // In this era a response to an input request cannot be an error.
+            let response = (self.responder)(method, &request["params"]);
             responses.insert(
                 key.clone(),
-                answer.unwrap_or_else(|_| json!({ "action": "cancel" })),
+                response.unwrap_or_else(|_| json!({ "action": "cancel" })),
             );
         }
         Value::Object(responses)
@@ -294,7 +294,7 @@ impl Caller {
     /// Sends a request and waits for its response. Meanwhile it responds to input requests.
     pub async fn request(&mut self, method: &str, params: Value) -> Value {
         let id = self.send(method, params).await;
-        self.answer_to(id).await
+        self.response_to(id).await
     }
 
     /// Sends a request and returns its id.
@@ -311,8 +311,8 @@ impl Caller {
         id
     }
 
-    /// The response to a request; input requests are answered meanwhile.
-    pub async fn answer_to(&mut self, id: i64) -> Value {
+    /// The response to a request. Until it arrives, the caller responds to input requests.
+    pub async fn response_to(&mut self, id: i64) -> Value {
         loop {
             let ours = |message: &Value| message["id"] == id && message.get("method").is_none();
             if let Some(at) = self.skipped.iter().position(ours) {
@@ -342,7 +342,7 @@ impl Caller {
             .await;
     }
 
-    /// Stops a call that was begun: by the task that its first answer names, or by the id of its
+    /// Cancels a running call: by the task that its first response names, or by the id of its
     /// request.
     pub async fn cancel(&mut self, id: i64) {
         let params = match self.kind {
@@ -351,8 +351,8 @@ impl Caller {
                 let cancelled = json!({ "requestId": id, "reason": "enough" });
                 return self.notify("notifications/cancelled", cancelled).await;
             }
-            ClientKind::V1 => self.answer_to(id).await["result"]["task"]["taskId"].clone(),
-            ClientKind::V2 => self.answer_to(id).await["result"]["taskId"].clone(),
+            ClientKind::V1 => self.response_to(id).await["result"]["task"]["taskId"].clone(),
+            ClientKind::V2 => self.response_to(id).await["result"]["taskId"].clone(),
         };
         let cancelled = self
             .request("tasks/cancel", json!({ "taskId": params }))
@@ -402,16 +402,18 @@ pub fn everything() -> Value {
     json!({ "elicitation": {}, "sampling": {}, "roots": {} })
 }
 
-fn call_end(answer: &Value) -> CallEnd {
-    if let Some(error) = answer.get("error").filter(|error| !error.is_null()) {
+fn call_end(response: &Value) -> CallEnd {
+    if let Some(error) = response.get("error").filter(|error| !error.is_null()) {
         if error["data"]["status"] == "cancelled" {
             return CallEnd::Cancelled;
         }
         let message = error["message"].as_str().expect("a string").to_owned();
         return CallEnd::Error(error["code"].as_i64().expect("a number"), message);
     }
-    let mut result = answer["result"].clone();
-    let members = result.as_object_mut().unwrap_or_else(|| panic!("{answer}"));
+    let mut result = response["result"].clone();
+    let members = result
+        .as_object_mut()
+        .unwrap_or_else(|| panic!("{response}"));
     members.remove("resultType");
     if let Some(Value::Object(meta)) = members.get_mut("_meta") {
         meta.remove("io.modelcontextprotocol/related-task");
@@ -434,7 +436,7 @@ pub fn task_in(response: &Value) -> Option<&str> {
     places.into_iter().find_map(Value::as_str)
 }
 
-/// Says yes to everything.
+/// Accepts every input request.
 pub fn accepting(method: &str, params: &Value) -> Result<Value, Value> {
     Ok(match method {
         "elicitation/create" => {
@@ -448,7 +450,7 @@ pub fn accepting(method: &str, params: &Value) -> Result<Value, Value> {
     })
 }
 
-/// Says no to everything.
+/// Declines every input request.
 pub fn declining(method: &str, _: &Value) -> Result<Value, Value> {
     match method {
         "elicitation/create" => Ok(json!({ "action": "decline" })),

@@ -1,4 +1,4 @@
-//! HTTP/1.1 by hand: one request on one connection, and its answer piece by piece.
+//! HTTP/1.1 without a library: one request on one connection, and its response piece by piece.
 
 use std::io;
 use std::net::SocketAddr;
@@ -10,13 +10,13 @@ use tokio::net::TcpStream;
 
 use crate::within;
 
-/// An answer whose head has arrived.
+/// A response whose head has arrived.
 pub struct HttpResponse {
     /// The status code.
     pub status: u16,
     headers: Vec<(String, String)>,
     stream: BufReader<TcpStream>,
-    /// What is left of the chunk that is being read.
+    /// The unread bytes of the current chunk.
     chunk: usize,
 }
 
@@ -29,20 +29,20 @@ pub struct SseEvent {
     pub message: Option<Value>,
 }
 
-/// Sends the bytes of a request and reads the head of the answer.
+/// Sends the bytes of a request and reads the head of the response.
 pub async fn send(address: SocketAddr, request: &[u8]) -> HttpResponse {
     let mut stream = within("a connection", TcpStream::connect(address))
         .await
         .expect("the server listens");
-    // A server that has seen enough may answer and close before all is written.
+    // A server may respond and close the connection before it has read the whole request.
     let _ = stream.write_all(request).await;
-    HttpResponse::read(stream).await.expect("an answer")
+    HttpResponse::read(stream).await.expect("an response")
 }
 
 impl HttpResponse {
-    /// Reads the head of an answer, if the connection is not closed before.
+    /// Reads the head of a response. `None` if the connection is closed before.
     pub async fn read(stream: TcpStream) -> Option<Self> {
-        within("the head of the answer", Self::read_head(stream)).await
+        within("the head of the response", Self::read_head(stream)).await
     }
 
     async fn read_head(stream: TcpStream) -> Option<Self> {
@@ -85,22 +85,22 @@ impl HttpResponse {
         serde_json::from_slice(&body).expect("JSON")
     }
 
-    /// The body of an answer that is no stream.
+    /// The body of a response that is not a stream.
     pub async fn body(mut self) -> io::Result<Vec<u8>> {
         let length = self.header("content-length").expect("a length");
         let mut body = vec![0; length.parse().expect("a number")];
         let read = self.stream.read_exact(&mut body);
-        within("the body of the answer", read).await?;
+        within("the body of the response", read).await?;
         Ok(body)
     }
 
-    /// The next event, or none at the end of the stream. Comments are passed over.
+    /// The next event, or `None` at the end of the stream. Comments are skipped.
     pub async fn event(&mut self) -> Option<SseEvent> {
         within("an event", self.event_without_limit()).await
     }
 
-    /// The same for a task that reads a stream on which nothing may come: who waits for its
-    /// messages has the limit.
+    /// The same without a time limit, for a background task that reads a stream which may stay
+    /// silent.
     pub(super) async fn event_without_limit(&mut self) -> Option<SseEvent> {
         loop {
             let (mut id, mut data) = (None, None);
@@ -158,7 +158,7 @@ impl HttpResponse {
         }
     }
 
-    /// The next message with that method, and its id; others are passed over.
+    /// The next message with that method, and its id; others are skipped.
     pub async fn next_message(&mut self, method: &str) -> (String, Value) {
         loop {
             let (id, message) = self.message().await.expect("the stream goes on");
@@ -189,7 +189,7 @@ impl HttpResponse {
         within("the server closes the connection", closed).await;
     }
 
-    /// Nothing but comments arrives for a while.
+    /// Checks that only comments arrive for a while.
     pub async fn silence(&mut self) {
         let received = tokio::time::timeout(Duration::from_millis(200), async {
             while self
@@ -202,7 +202,7 @@ impl HttpResponse {
         assert!(received.await.is_err());
     }
 
-    /// A line of a chunked body, or none at its end.
+    /// A line of a chunked body, or `None` at its end.
     async fn chunked_line(&mut self) -> Option<String> {
         let mut text = Vec::new();
         loop {

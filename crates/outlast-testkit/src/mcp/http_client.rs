@@ -61,10 +61,10 @@ impl HttpClient {
             "capabilities": { "elicitation": {}, "sampling": {} },
             "clientInfo": { "name": "by-hand", "version": "1" },
         });
-        let answer = self.ask("initialize", params).await;
-        assert_eq!(answer.status, 200);
-        self.session = answer.header("mcp-session-id").map(str::to_owned);
-        let result = answer.json().await["result"].clone();
+        let response = self.request("initialize", params).await;
+        assert_eq!(response.status, 200);
+        self.session = response.header("mcp-session-id").map(str::to_owned);
+        let result = response.json().await["result"].clone();
         let accepted = self
             .post(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }))
             .await;
@@ -72,26 +72,26 @@ impl HttpClient {
         result
     }
 
-    /// Sends a request, whose answer may be anything.
-    pub async fn ask(&self, method: &str, params: Value) -> HttpResponse {
+    /// Sends a request and returns its response of any kind.
+    pub async fn request(&self, method: &str, params: Value) -> HttpResponse {
         self.post(&json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params }))
             .await
     }
 
-    /// Sends a request that is answered by JSON.
+    /// Sends a request whose response is JSON.
     pub async fn call(&self, method: &str, params: Value) -> Value {
-        let answer = self.ask(method, params).await;
-        assert_eq!(answer.status, 200);
-        answer.json().await
+        let response = self.request(method, params).await;
+        assert_eq!(response.status, 200);
+        response.json().await
     }
 
     /// Sends a request and returns the response, which is JSON or the last message of a stream.
     pub async fn response(&self, method: &str, params: Value) -> Value {
-        let mut answer = self.ask(method, params).await;
-        if !answer.is_stream() {
-            return answer.json().await;
+        let mut response = self.request(method, params).await;
+        if !response.is_stream() {
+            return response.json().await;
         }
-        let rest = answer.rest().await;
+        let rest = response.rest().await;
         rest.into_iter().next_back().expect("a response")
     }
 
@@ -109,9 +109,9 @@ impl HttpClient {
     /// Sends a GET request to `path` without other headers; returns the status and the body.
     pub async fn get(&self, path: &str) -> (u16, String) {
         let request = request_bytes(&self.address.to_string(), "GET", path, &[], &[], b"");
-        let answer = http::send(self.address, &request).await;
-        let status = answer.status;
-        let body = answer.body().await.expect("a body");
+        let response = http::send(self.address, &request).await;
+        let status = response.status;
+        let body = response.body().await.expect("a body");
         (status, String::from_utf8(body).expect("text"))
     }
 
@@ -120,7 +120,7 @@ impl HttpClient {
         let params = json!({
             "name": name, "arguments": arguments, "_meta": { "progressToken": "p" },
         });
-        self.ask("tools/call", params).await
+        self.request("tools/call", params).await
     }
 
     /// Calls a tool as a task and returns the task's id.
@@ -138,7 +138,8 @@ impl HttpClient {
 
     /// Asks for the result of a task.
     pub async fn result(&self, task: &str) -> HttpResponse {
-        self.ask("tasks/result", json!({ "taskId": task })).await
+        self.request("tasks/result", json!({ "taskId": task }))
+            .await
     }
 
     /// Waits until a task has this status.
@@ -169,10 +170,10 @@ impl HttpClient {
     /// Listens, in general or after an event.
     pub async fn listen(&self, last: Option<&str>) -> HttpResponse {
         let last = last.map(|last| ("last-event-id", last));
-        let answer = self.send("GET", last.as_slice(), b"").await;
-        assert_eq!(answer.status, 200);
-        assert!(answer.is_stream());
-        answer
+        let response = self.send("GET", last.as_slice(), b"").await;
+        assert_eq!(response.status, 200);
+        assert!(response.is_stream());
+        response
     }
 
     /// Ends the session.

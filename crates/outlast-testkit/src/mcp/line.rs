@@ -68,13 +68,13 @@ impl Line {
             .await;
     }
 
-    /// Answers the request `id` with a result.
+    /// Responds to the request `id` with a result.
     pub async fn respond(&mut self, id: &Value, result: Value) {
         self.write(json!({ "jsonrpc": "2.0", "id": id, "result": result }))
             .await;
     }
 
-    /// Answers the request `id` with an error.
+    /// Responds to the request `id` with an error.
     pub async fn respond_error(&mut self, id: &Value, code: i64, message: &str) {
         let error = json!({ "code": code, "message": message });
         self.write(json!({ "jsonrpc": "2.0", "id": id, "error": error }))
@@ -125,7 +125,7 @@ impl Line {
     }
 
     /// The response to the request `id`.
-    pub async fn answer_to(&mut self, id: &Value) -> Value {
+    pub async fn response_to(&mut self, id: &Value) -> Value {
         self.find(|message| message["id"] == *id && message.get("method").is_none())
             .await
     }
@@ -167,12 +167,12 @@ impl Line {
             let _ = write.shutdown().await;
         }
         let mut rest = Vec::from(std::mem::take(&mut self.early));
-        rest.extend(self.gone().await);
+        rest.extend(self.until_closed().await);
         rest
     }
 
     /// What arrives until the other end closes.
-    pub async fn gone(&mut self) -> Vec<Value> {
+    pub async fn until_closed(&mut self) -> Vec<Value> {
         let mut rest = Vec::new();
         while let Ok(Some(line)) = within("the pipe is closed", self.lines.next_line()).await {
             rest.push(parsed(&line));

@@ -40,11 +40,11 @@ impl LineClient {
             "capabilities": capabilities,
             "clientInfo": { "name": "by-hand", "version": "1" },
         });
-        let answer = self.call("initialize", params).await;
+        let response = self.call("initialize", params).await;
         self.line
             .notify("notifications/initialized", json!({}))
             .await;
-        answer
+        response
     }
 
     /// Sends a request and returns its id.
@@ -69,14 +69,14 @@ impl LineClient {
     /// Sends a request and waits for its response; what else arrives is kept.
     pub async fn call(&mut self, method: &str, params: Value) -> Value {
         let id = self.send(method, params).await;
-        self.answer_to(id).await
+        self.response_to(id).await
     }
 
     /// The response to a request.
-    pub async fn answer_to(&mut self, id: impl Into<Value>) -> Value {
-        let answer = self.line.answer_to(&id.into()).await;
+    pub async fn response_to(&mut self, id: impl Into<Value>) -> Value {
+        let response = self.line.response_to(&id.into()).await;
         self.check_new();
-        answer
+        response
     }
 
     /// The next request or notification with that method.

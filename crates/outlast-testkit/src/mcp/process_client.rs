@@ -49,7 +49,7 @@ impl ProcessClient {
     /// Sends a request and waits for its response; other messages are kept.
     pub fn call(&mut self, method: &str, params: Value) -> Value {
         let id = self.send(method, params);
-        self.answer_to(id)
+        self.response_to(id)
     }
 
     /// Sends a request and returns its id.
@@ -61,7 +61,7 @@ impl ProcessClient {
     }
 
     /// The response to a request.
-    pub fn answer_to(&mut self, id: i64) -> Value {
+    pub fn response_to(&mut self, id: i64) -> Value {
         self.find(|message| message["id"] == id && message.get("method").is_none())
     }
 
@@ -70,7 +70,7 @@ impl ProcessClient {
         self.find(|message| message.get("id").is_some() && message.get("method").is_some())
     }
 
-    /// Answers a request of the server with a result.
+    /// Responds to a request of the server with a result.
     pub fn respond(&mut self, request: &Value, result: Value) {
         self.write(&json!({ "jsonrpc": "2.0", "id": request["id"], "result": result }));
     }

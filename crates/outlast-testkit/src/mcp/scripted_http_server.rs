@@ -88,7 +88,7 @@ impl ScriptedHttpServer {
         arrived.expect("the listener never ends")
     }
 
-    /// Answers `initialize` as a server with V1 tasks, in a session of that id. Returns the request
+    /// Responds to `initialize` as a server with V1 tasks, in a session of that id. Returns the request
     /// for the general stream, and the session ids that `initialize` and
     /// `notifications/initialized` named.
     pub async fn welcome(&mut self, session: Option<&str>) -> (ScriptedRequest, Vec<String>) {
@@ -101,7 +101,7 @@ impl ScriptedHttpServer {
             "serverInfo": { "name": "scripted", "version": "1" },
         });
         let header = session.map(|id| format!("Mcp-Session-Id: {id}\r\n"));
-        let body = hello.answer(result);
+        let body = hello.response(result);
         hello.json(200, &header.unwrap_or_default(), &body).await;
         let initialized = self.next("POST", "notifications/initialized").await;
         seen.push(initialized.header("mcp-session-id").to_owned());
@@ -117,13 +117,13 @@ impl ScriptedRequest {
     }
 
     /// The body of a response with this result.
-    pub fn answer(&self, result: Value) -> String {
+    pub fn response(&self, result: Value) -> String {
         json!({ "jsonrpc": "2.0", "id": self.body["id"], "result": result }).to_string()
     }
 
     /// Responds with this result.
     pub async fn reply(self, result: Value) {
-        let body = self.answer(result);
+        let body = self.response(result);
         self.json(200, "", &body).await;
     }
 

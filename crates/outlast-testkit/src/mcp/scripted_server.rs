@@ -16,7 +16,7 @@ impl ScriptedServer {
         Self(line)
     }
 
-    /// Answers `initialize` with a version and capabilities, and returns the request.
+    /// Responds to `initialize` with a version and capabilities, and returns the request.
     pub async fn welcome(&mut self, version: &str, capabilities: Value) -> Value {
         let hello = self.expect_request("initialize").await;
         let result = json!({
@@ -29,7 +29,7 @@ impl ScriptedServer {
         hello
     }
 
-    /// Answers `tools/list` with tools of these names and this support for tasks.
+    /// Responds to `tools/list` with tools of these names and this support for tasks.
     pub async fn list(&mut self, tools: &[(&str, &str)]) {
         let list = self.expect_request("tools/list").await;
         let tool = |(name, support): &(&str, &str)| {
@@ -55,12 +55,12 @@ impl ScriptedServer {
             .await
     }
 
-    /// Answers a request with a result.
+    /// Responds to a request with a result.
     pub async fn reply(&mut self, request: &Value, result: Value) {
         self.0.respond(&request["id"], result).await;
     }
 
-    /// Answers a request with an error.
+    /// Responds to a request with an error.
     pub async fn refuse(&mut self, request: &Value, code: i64, message: &str) {
         self.0.respond_error(&request["id"], code, message).await;
     }

@@ -1,5 +1,5 @@
 //! Streamable HTTP as a client writes it by hand: each message is a POST on a connection of its
-//! own, whose answer is JSON or a stream; in a session, one GET listens in general.
+//! own, whose response is JSON or a stream. In a session, one GET opens the general stream.
 
 use std::collections::HashMap;
 use std::io;
@@ -60,7 +60,7 @@ impl Streamable {
             let id = message["id"].as_i64().expect("an id");
             let post = tokio::spawn(async move {
                 let done = match http_session.post(&message).await {
-                    Ok(answer) => pass_on(answer, &sender, Some(id)).await,
+                    Ok(response) => pass_on(response, &sender, Some(id)).await,
                     Err(error) => Err(error),
                 };
                 if let Err(error) = done {
@@ -93,16 +93,16 @@ impl Streamable {
 
     /// Listens in general, as clients with a session do.
     pub(super) async fn listen(&mut self) {
-        let answer = self
+        let response = self
             .http_session
             .request("GET", &[], "")
             .await
             .expect("the server answers");
-        assert_eq!(answer.status, 200);
+        assert_eq!(response.status, 200);
         let sender = self.sender.clone();
         let listening = tokio::spawn(async move {
             // It ends with the server.
-            let _ = pass_on(answer, &sender, None).await;
+            let _ = pass_on(response, &sender, None).await;
         });
         if let Some(before) = self.listening.replace(listening) {
             before.abort();
@@ -153,28 +153,28 @@ impl HttpSession {
         let request = request_bytes(&self.authority, method, "/mcp", &all, &[], body.as_bytes());
         let mut stream = TcpStream::connect(&self.authority).await?;
         stream.write_all(&request).await?;
-        let answer = HttpResponse::read(stream).await;
-        let answer = answer.ok_or(io::ErrorKind::UnexpectedEof)?;
-        if let Some(session) = answer.header("mcp-session-id") {
+        let response = HttpResponse::read(stream).await;
+        let response = response.ok_or(io::ErrorKind::UnexpectedEof)?;
+        if let Some(session) = response.header("mcp-session-id") {
             *self.session.lock() = Some(session.to_owned());
         }
-        Ok(answer)
+        Ok(response)
     }
 }
 
-/// Passes every message of the body on. One that ends without the answer to `id` has broken.
+/// Forwards every message of the body. A body that ends without the response to `id` is broken.
 async fn pass_on(
-    mut answer: HttpResponse,
+    mut response: HttpResponse,
     sender: &UnboundedSender<Value>,
     id: Option<i64>,
 ) -> io::Result<()> {
-    if !answer.is_stream() {
-        // A server that closes may answer with nothing but a status.
-        let body = answer.body().await?;
+    if !response.is_stream() {
+        // A server that closes may send a status without a body.
+        let body = response.body().await?;
         let _ = sender.send(serde_json::from_slice(&body)?);
         return Ok(());
     }
-    while let Some(event) = answer.event_without_limit().await {
+    while let Some(event) = response.event_without_limit().await {
         let Some(message) = event.message else {
             continue;
         };

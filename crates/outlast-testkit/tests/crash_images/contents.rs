@@ -10,7 +10,7 @@ use outlast_wire::Raw;
 
 use crate::facts::Versions;
 
-/// What a store holds, and the tasks in full.
+/// The content of a store.
 #[derive(Debug, Default)]
 pub(crate) struct StoreContents {
     pub(crate) contents: Versions,
@@ -64,9 +64,9 @@ pub(crate) fn owners() -> [Owner; 2] {
     [fixtures::ada(), fixtures::bob()]
 }
 
-/// All that a task says, with its body byte for byte.
+/// A hash of all fields of a task, and of its body byte for byte.
 pub(crate) fn fingerprint(task: &Task, body: Option<&Raw>) -> u64 {
-    // Owners may be printed in another way by another process.
+    // Another process may print an owner differently.
     let text = format!("{task:?}").replace(&format!("{:?}", task.owner), "");
     let owner = owners().iter().position(|owner| *owner == task.owner);
     hash(&(text, owner, body.map(Raw::as_str)))
@@ -86,7 +86,7 @@ pub(crate) fn record_version(bytes: &[u8]) -> u64 {
     number.map_or(0, u64::from_be_bytes)
 }
 
-/// The same in every process of one program.
+/// A hash that is the same in every process of one program.
 pub(crate) fn hash(value: &(impl Hash + ?Sized)) -> u64 {
     let mut hasher = DefaultHasher::new();
     value.hash(&mut hasher);
@@ -96,5 +96,5 @@ pub(crate) fn hash(value: &(impl Hash + ?Sized)) -> u64 {
 /// The kind of all records here.
 pub(crate) const RECORD_KIND: &str = "crash";
 
-/// Small, so that lists are walked.
+/// Small, so that lists have several pages.
 const PAGE_TASKS: usize = 17;

@@ -1,17 +1,15 @@
-//! A disk that holds what was synced, and of the rest what it likes.
+//! A simulated disk: it has everything that was synced, and any part of the other writes.
 //!
 //! What the model allows after the loss of power, for each file on its own:
 //!
-//! - A sector of 512 bytes is written as a whole, from what the system held of it at some moment:
-//!   it has the synced content or that after any later write to it, whatever became of other
-//!   sectors.
-//! - The size is one that the file had since its last sync. What lies within it and was never
-//!   written to the disk reads as zeros, as journaling file systems guarantee.
-//! - A truncation takes place or does not. Writes after it are lost with it, writes before it are
-//!   cut off by it.
-//! - Names are made, renamed and removed in order and at the latest with the sync of any file, as
-//!   journaling file systems do it; or, in other images, each name for itself and at the latest
-//!   with the sync of the folder, which is all that POSIX promises.
+//! - A sector of 512 bytes is written as a whole: it has the synced content or the content after
+//!   any later write to it, independently of other sectors.
+//! - The size is one that the file had since its last sync. Bytes within the size that were never
+//!   written to the disk read as zeros, as journaling file systems guarantee.
+//! - A truncation takes place or does not. If it is lost, all writes after it are lost, too.
+//! - Changes of names reach the disk in order, at the latest with the sync of any file, as in
+//!   journaling file systems. In other images each change reaches the disk on its own, at the
+//!   latest with the sync of the folder, which is all that POSIX guarantees.
 //!
 //! A sync that is under way when the power fails has had no effect that can be relied on.
 
@@ -68,15 +66,15 @@ pub(crate) enum Target {
 /// Files by name.
 pub(crate) type Files = BTreeMap<String, Vec<u8>>;
 
-/// What the disk and the system hold at one moment.
+/// The content of the disk and the writes that are not synced, at one moment.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Disk {
     files: Vec<SimulatedFile>,
     /// The index in `files` for the number that the system uses now.
     by_inode: HashMap<u64, usize>,
-    /// Names that are on the disk for certain.
+    /// Names that are certainly on the disk.
     names: BTreeMap<String, usize>,
-    /// What happened to names since.
+    /// The later changes of names.
     entries: Vec<PendingName>,
     /// Syncs under way.
     syncs: HashMap<u64, PendingSync>,
@@ -129,14 +127,14 @@ pub(crate) struct Image {
     pub(crate) files: Files,
     /// Writes of which the disk has some sectors and not others.
     pub(crate) torn: usize,
-    /// Writes of which it has nothing although they were made.
+    /// Writes of which the disk has nothing.
     pub(crate) missing: usize,
 }
 
 /// Which of the unsynced changes an image has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Choice {
-    /// All: what a process leaves that is killed.
+    /// All, as after a kill of the process.
     Everything,
     /// None.
     Nothing,
@@ -158,7 +156,7 @@ impl Disk {
         disk
     }
 
-    /// Does what the system did. An error means that the record and the model do not fit.
+    /// Applies a recorded operation. An error means that the recording contradicts the model.
     pub(crate) fn apply(&mut self, operation: &FileOperation) -> Result<(), String> {
         match operation {
             FileOperation::Create { inode, name } => {
@@ -489,5 +487,5 @@ fn part(sector: usize, at: usize, length: usize) -> Range<usize> {
     start..end
 }
 
-/// What a disk writes as a whole, in bytes.
+/// The size of the unit that a disk writes as a whole.
 const SECTOR_BYTES: usize = 512;

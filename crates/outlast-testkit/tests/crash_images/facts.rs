@@ -1,17 +1,17 @@
-//! What the store was asked for, what it acknowledged, and the comparison with what an image holds.
+//! The requests to the store, its acknowledgements, and the comparison with the content of an image.
 //!
-//! A thing is a task or a record. It has versions; each is known by its number and a fingerprint of
-//! its whole content. One worker at a time changes a thing, and waits for the acknowledgement.
+//! An item is a task or a record. Each of its versions has a number and a fingerprint of the whole
+//! content. One worker at a time changes an item, and waits for the acknowledgement.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// What a process says in the record, between its operations on files.
+/// What a process writes to the recording, between its operations on files.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) enum ProcessNote {
-    /// The store is about to be asked for these changes, which take place together or not at all.
+    /// The process is about to request these changes, which take place together or not at all.
     Requested {
         request: u64,
         changes: Vec<VersionChange>,
@@ -22,22 +22,22 @@ pub(crate) enum ProcessNote {
     Found(Versions),
 }
 
-/// The next version of a thing.
+/// The next version of an item.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct VersionChange {
-    pub(crate) thing: String,
+    pub(crate) item: String,
     pub(crate) version: u64,
-    /// The fingerprint, or nothing if the thing is removed.
+    /// `None` if the item is removed.
     pub(crate) fingerprint: Option<u64>,
 }
 
-/// Everything in a store: version and fingerprint of each thing.
+/// The version and the fingerprint of each item in a store.
 pub(crate) type Versions = BTreeMap<String, (u64, u64)>;
 
-/// What is known of a store from the outside at one moment.
+/// The requested and acknowledged changes of a store until one moment.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Facts {
-    things: BTreeMap<String, Thing>,
+    items: BTreeMap<String, Item>,
     /// Requests without an acknowledgement.
     open: BTreeMap<u64, Vec<VersionChange>>,
     /// How many processes have opened the store.
@@ -45,15 +45,15 @@ pub(crate) struct Facts {
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
-struct Thing {
-    /// The acknowledged state, then those that were asked for and may have taken place.
-    states: Vec<ThingState>,
+struct Item {
+    /// The acknowledged state, then the requested states that may have taken place.
+    states: Vec<ItemState>,
     /// Whether anything was acknowledged.
     is_fact: bool,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
-struct ThingState {
+struct ItemState {
     version: u64,
     fingerprint: Option<u64>,
 }
@@ -67,13 +67,13 @@ pub(crate) enum Contradiction {
     Panicked(String),
     /// An acknowledged version is not there.
     Lost(String),
-    /// A removed thing is there again.
+    /// A removed item is there again.
     Returned(String),
-    /// A thing has a content that no request gave it.
+    /// An item has a content that no request gave it.
     Changed(String),
-    /// A thing is there that no request made.
+    /// An item is there that no request created.
     Invented(String),
-    /// Of the changes of one request some took place.
+    /// Only some of the changes of one request took place.
     Split(String),
 }
 
@@ -83,8 +83,8 @@ impl Facts {
         match note {
             ProcessNote::Requested { request, changes } => {
                 for change in changes {
-                    let thing = self.things.entry(change.thing.clone()).or_default();
-                    thing.states.push(ThingState {
+                    let item = self.items.entry(change.item.clone()).or_default();
+                    item.states.push(ItemState {
                         version: change.version,
                         fingerprint: change.fingerprint,
                     });
@@ -93,9 +93,9 @@ impl Facts {
             }
             ProcessNote::Acknowledged { request } => {
                 for change in self.open.remove(request).unwrap_or_default() {
-                    let thing = self.things.entry(change.thing).or_default();
-                    thing.states.retain(|state| state.version >= change.version);
-                    thing.is_fact = true;
+                    let item = self.items.entry(change.item).or_default();
+                    item.states.retain(|state| state.version >= change.version);
+                    item.is_fact = true;
                 }
             }
             ProcessNote::Found(contents) => {
@@ -104,10 +104,10 @@ impl Facts {
                     return Err(broken);
                 }
                 // The store acknowledged these: from here on they are facts.
-                for (name, thing) in &mut self.things {
-                    let found = thing.matching(contents.get(name));
-                    thing.states = found.cloned().into_iter().collect();
-                    thing.is_fact = true;
+                for (name, item) in &mut self.items {
+                    let found = item.matching(contents.get(name));
+                    item.states = found.cloned().into_iter().collect();
+                    item.is_fact = true;
                 }
                 self.open.clear();
                 self.processes += 1;
@@ -123,25 +123,22 @@ impl Facts {
 
     /// How many acknowledged facts there are.
     pub(crate) fn count(&self) -> usize {
-        self.things.values().filter(|thing| thing.is_fact).count()
+        self.items.values().filter(|item| item.is_fact).count()
     }
 
     /// Everything in which `contents` contradicts the facts.
     pub(crate) fn contradictions(&self, contents: &Versions) -> Vec<Contradiction> {
         let mut broken = Vec::new();
-        for (name, thing) in &self.things {
+        for (name, item) in &self.items {
             let found = contents.get(name);
-            if thing.matching(found).is_some() {
+            if item.matching(found).is_some() {
                 continue;
             }
-            let text = format!(
-                "{name}: found {found:?}, expected one of {:?}",
-                thing.states
-            );
-            let oldest = thing.states.first().map_or(0, |state| state.version);
+            let text = format!("{name}: found {found:?}, expected one of {:?}", item.states);
+            let oldest = item.states.first().map_or(0, |state| state.version);
             broken.push(match found {
                 None => Contradiction::Lost(text),
-                Some(_) if thing.states.iter().all(|state| state.fingerprint.is_none()) => {
+                Some(_) if item.states.iter().all(|state| state.fingerprint.is_none()) => {
                     Contradiction::Returned(text)
                 }
                 Some((version, _)) if *version < oldest => Contradiction::Lost(text),
@@ -149,14 +146,14 @@ impl Facts {
             });
         }
         for (name, found) in contents {
-            if !self.things.contains_key(name) {
+            if !self.items.contains_key(name) {
                 broken.push(Contradiction::Invented(format!("{name}: {found:?}")));
             }
         }
         for (request, changes) in &self.open {
             let took_place = |change: &VersionChange| {
-                let thing = self.things.get(&change.thing)?;
-                let state = thing.matching(contents.get(&change.thing))?;
+                let item = self.items.get(&change.item)?;
+                let state = item.matching(contents.get(&change.item))?;
                 Some(state.version >= change.version)
             };
             let mut each = changes.iter().filter_map(took_place);
@@ -171,20 +168,20 @@ impl Facts {
     }
 }
 
-impl Thing {
+impl Item {
     /// The state that was found, if it is one of those that are possible.
-    fn matching(&self, found: Option<&(u64, u64)>) -> Option<&ThingState> {
+    fn matching(&self, found: Option<&(u64, u64)>) -> Option<&ItemState> {
         let found = found.map(|(_, fingerprint)| *fingerprint);
         let mut states = self.states.iter().rev();
         states.find(|state| state.fingerprint == found)
     }
 }
 
-impl Default for Thing {
-    /// A thing that was never requested.
+impl Default for Item {
+    /// An item that was never requested.
     fn default() -> Self {
         Self {
-            states: vec![ThingState {
+            states: vec![ItemState {
                 version: 0,
                 fingerprint: None,
             }],

@@ -19,10 +19,10 @@ use crate::disk::{Choice, Disk, FileOperation, Image};
 use crate::facts::{Contradiction, Facts};
 use crate::recording::{RecordedEvent, Recording, write_files};
 
-/// What the images of a recording showed.
+/// The result of the checks of a recording.
 #[derive(Debug, Default)]
 pub(crate) struct CheckResult {
-    /// At how many moments the power failed.
+    /// At how many positions the power failed.
     pub(crate) cuts: usize,
     pub(crate) images: usize,
     /// How many acknowledged facts were checked, in all images together.
@@ -43,9 +43,8 @@ pub(crate) struct Failure {
     pub(crate) files: crate::disk::Files,
 }
 
-/// Checks at least `wanted` images: at every moment one in which the disk has everything that was
-/// written (every prefix of the record), and others in which it lacks a part, at least half as
-/// many.
+/// Checks at least `wanted` images: at every cut one in which the disk has everything that was
+/// written until then, and at least half as many others in which a part is missing.
 pub(crate) fn check(recording: &Recording, seed: u64, wanted: usize) -> CheckResult {
     let cuts = cuts(&recording.events);
     let others = wanted.saturating_sub(cuts.len()).max(cuts.len() / 2);
@@ -69,15 +68,15 @@ pub(crate) fn check(recording: &Recording, seed: u64, wanted: usize) -> CheckRes
         .fold(CheckResult::default(), CheckResult::and)
 }
 
-/// The moments at which the loss of power makes a difference: before each operation that changes
-/// the disk, and at the end. What was acknowledged before the operation was acknowledged by then.
+/// The *cuts*: the positions in the recording at which a power loss makes a difference. These are
+/// before each operation that changes the disk, and at the end.
 pub(crate) fn cuts(events: &[RecordedEvent]) -> Vec<usize> {
     let changes = |event: &RecordedEvent| match event {
         RecordedEvent::ProcessNote(_) => false,
         RecordedEvent::FileOperation(
             FileOperation::Open { .. } | FileOperation::SyncBegin { .. },
         ) => false,
-        // Room that is set aside: whole or not, it says nothing.
+        // Reserved space. It contains zeros only, so its loss changes nothing.
         RecordedEvent::FileOperation(FileOperation::Write { bytes, .. }) => {
             bytes.iter().any(|byte| *byte != 0)
         }
@@ -87,12 +86,12 @@ pub(crate) fn cuts(events: &[RecordedEvent]) -> Vec<usize> {
     before.chain([events.len()]).collect()
 }
 
-/// The dice of one image.
+/// The random numbers of one image.
 pub(crate) fn random(seed: u64, cut: usize, number: u64) -> SeededRandom {
     SeededRandom::new(seed ^ ((cut as u64) << 20) ^ number)
 }
 
-/// Checks so many images of each moment.
+/// Checks the given number of images at each cut.
 fn check_cuts(recording: &Recording, seed: u64, cuts: &[(usize, u64)]) -> CheckResult {
     let checker = ImageChecker::new();
     let mut result = CheckResult::default();
@@ -165,8 +164,7 @@ impl Moment {
         }
     }
 
-    /// Moves on to the moment before event number `to`. Fails if a process found less than was
-    /// acknowledged.
+    /// Applies the events before number `to`. Fails if a process found less than was acknowledged.
     pub(crate) fn advance(
         &mut self,
         recording: &Recording,
@@ -186,7 +184,7 @@ impl Moment {
     }
 }
 
-/// Where images are opened.
+/// Opens and checks images in a folder of its own.
 pub(crate) struct ImageChecker {
     folder: TempDir,
     runtime: Runtime,
@@ -203,7 +201,7 @@ impl ImageChecker {
         }
     }
 
-    /// Opens an image and says how it contradicts the facts.
+    /// Opens an image and returns its contradictions to the facts. `twice` opens it again afterwards.
     pub(crate) fn check(&self, image: &Image, facts: &Facts, twice: bool) -> Vec<Contradiction> {
         let folder = self.folder.path().join("image");
         write_files(&folder, &image.files).expect("an image can be written");
@@ -231,7 +229,7 @@ async fn examine(
     let everything = open_and_insert(path, FIRST_UNUSED_NUMBER).await?;
     let mut broken = facts.contradictions(&everything.contents);
     if twice {
-        // What was found is still there when the store has been used and closed.
+        // The content is still there after the store was used and closed.
         let mut again = open_and_insert(path, FIRST_UNUSED_NUMBER + 1).await?;
         again
             .contents
@@ -289,5 +287,5 @@ fn repeated(task: &Task) -> Task {
     Task::new(new, fixtures::CREATED)
 }
 
-/// The first number of tasks that no process makes.
+/// The first task number that no process uses.
 const FIRST_UNUSED_NUMBER: u64 = 1 << 60;

@@ -1,5 +1,5 @@
-//! The process that is recorded: workers change tasks and records of one store, and note what they
-//! ask for and what is acknowledged.
+//! The recorded process: its workers change tasks and records of one store, and write down each
+//! request and acknowledgement.
 
 use std::fs::{File, OpenOptions};
 use std::io::Write;
@@ -37,16 +37,16 @@ pub(crate) struct ProcessPlan {
 /// How a process ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ProcessEnd {
-    /// It is killed while its workers go on.
+    /// It is killed while its workers run.
     Killed,
-    /// It closes the store when they are done.
+    /// It closes the store after its workers have ended.
     Closed,
 }
 
-/// The test that is the process.
+/// The name of the test that runs as the recorded process.
 pub(crate) const PROCESS: &str = "load::the_recorded_process";
 
-/// Tells the process what to do.
+/// Passes the plan to the process in environment variables.
 pub(crate) fn configure(process: &mut Process, store: &Path, notes: &Path, plan: ProcessPlan) {
     process
         .env(STORE, store)
@@ -141,20 +141,21 @@ impl ChildProcess {
         store.close().await.expect("the store closes");
     }
 
-    /// Moves the WAL into the file now and then, as SQLite does by itself after many more writes,
-    /// and as another program that looks at the file may do.
+    /// Checkpoints the WAL at random times. SQLite does so itself after many more writes, and
+    /// another program that reads the file may do it, too.
     fn checkpoints(&self, has_ended: Arc<AtomicBool>) -> std::thread::JoinHandle<()> {
         let (path, notes) = (self.path.clone(), self.notes.clone());
         let mut random = SeededRandom::new(self.seed ^ !self.number);
         std::thread::spawn(move || {
-            let other = rusqlite::Connection::open(path).expect("the file can be opened beside");
+            let other = rusqlite::Connection::open(path)
+                .expect("the file can be opened by a second connection");
             let mut next = 10;
             while !has_ended.load(Ordering::Relaxed) {
                 if notes.acknowledged.load(Ordering::Relaxed) >= next {
                     let how = ["PASSIVE", "PASSIVE", "RESTART", "TRUNCATE"];
                     let how = how[random.below(how.len() as u64) as usize];
                     let checkpoint = format!("PRAGMA wal_checkpoint({how})");
-                    // One that finds the store busy does less, or nothing.
+                    // A checkpoint of a busy store does less, or nothing.
                     let _ = other.query_row(&checkpoint, (), |_| Ok(()));
                     next += 5 + random.below(20);
                 }
@@ -164,7 +165,7 @@ impl ChildProcess {
     }
 }
 
-/// The notes of a process. `record.c` puts them into the record.
+/// The notes of a process. `record.c` adds them to the recording.
 struct Notes {
     file: File,
     requests: AtomicU64,
@@ -197,7 +198,7 @@ struct Worker {
     store: Arc<dyn Store>,
     notes: Arc<Notes>,
     random: SeededRandom,
-    /// Its tasks have the numbers from here on.
+    /// The number of its first task.
     number: u64,
     tasks: Vec<Arc<Task>>,
     made: u64,
@@ -307,7 +308,7 @@ impl Worker {
         self.tasks.push(stored.shared());
     }
 
-    /// Removes tasks that have ended, as expiry does. Each goes by itself.
+    /// Removes ended tasks, as expiry does. Each removal is a request of its own.
     async fn remove(&mut self) {
         let mut tasks = Vec::new();
         for _ in 0..self.random.below(3) + 1 {
@@ -316,7 +317,7 @@ impl Worker {
         let mut requests = Vec::new();
         for task in &tasks {
             let change = VersionChange {
-                thing: task_name(task.id),
+                item: task_name(task.id),
                 version: u64::from(task.revision.0) + 1,
                 fingerprint: None,
             };
@@ -361,7 +362,7 @@ impl Worker {
         self.notes.acknowledged(request);
     }
 
-    /// A record that is written in one transaction with some versions of a task.
+    /// A record that is sometimes written in the transaction of a task.
     fn record_of(&mut self, task: &Task) -> Option<Record> {
         if !self.random.percent(25) {
             return None;
@@ -400,7 +401,7 @@ impl Worker {
 
 fn changes(task: &Task, body: Option<&Raw>, record: &Option<Record>) -> Vec<VersionChange> {
     let task = VersionChange {
-        thing: task_name(task.id),
+        item: task_name(task.id),
         version: task.revision.0.into(),
         fingerprint: Some(fingerprint(task, body)),
     };
@@ -410,7 +411,7 @@ fn changes(task: &Task, body: Option<&Raw>, record: &Option<Record>) -> Vec<Vers
 
 fn change_of_record(record: &Record) -> VersionChange {
     VersionChange {
-        thing: record_name(record),
+        item: record_name(record),
         version: record_version(&record.bytes),
         fingerprint: Some(hash(&record.bytes)),
     }

@@ -1,25 +1,24 @@
-//! The loss of power, simulated: everything that the store acknowledged before it is there
-//! afterwards.
+//! Simulates a power loss: everything that the store acknowledged before it is there afterwards.
 //!
 //! Processes work on a real store. A library that is loaded into them (`record.c`) records each
-//! write, truncation, rename and sync that they make on its files, and in the same order what they
-//! ask the store for and what it acknowledges. Then, for each moment of the record, images of the
-//! disk are built as the loss of power may leave it: one with everything that was written until
-//! then, others that lack any part of what was not synced, down to single sectors. Each is opened
-//! with the real store, and each acknowledged fact is checked.
+//! write, truncation, rename and sync of its files, and in the same order each request to the store
+//! and each acknowledgement. Then, for each position in the recording, the test builds images of
+//! the disk as a power loss may leave it: one with everything that was written until then, others
+//! without any part of what was not synced, down to single sectors. It opens each image with the
+//! real store and checks each acknowledged fact.
 //!
 //! | where | what |
 //! |---|---|
 //! | `record.c` | the recorder |
-//! | `load.rs` | the process that is recorded |
+//! | `load.rs` | the recorded process |
 //! | `recording.rs` | starts processes, reads the record |
-//! | `disk.rs` | what a disk may hold after the loss of power |
-//! | `facts.rs` | what was asked for and acknowledged |
+//! | `disk.rs` | the possible contents of a disk after a power loss |
+//! | `facts.rs` | requested and acknowledged changes |
 //! | `contents.rs` | everything in a store |
 //! | `images.rs` | builds, opens and checks the images |
 //!
-//! The record depends on the scheduler, the images of a record on the seed alone. A failure keeps
-//! the record and says how to check it again: `CRASH_RECORD=FOLDER CRASH_SEED=N`.
+//! The recording depends on the scheduler; its images depend on the seed alone. A failure keeps the
+//! recording and prints how to check it again: `CRASH_RECORD=FOLDER CRASH_SEED=N`.
 #![cfg(target_os = "linux")]
 
 mod contents;
@@ -62,8 +61,7 @@ fn acknowledged_facts_survive_power_loss_in_10000_images() {
     assert!(result.images >= 10_000, "only {} images", result.images);
 }
 
-/// One sync that the disk did not do loses what was acknowledged after it, and the check finds
-/// that.
+/// The check detects that a disk skipped one sync: facts that were acknowledged after it are lost.
 #[test]
 fn a_sync_that_did_not_take_place_is_detected() {
     let harness = Harness::new();
@@ -90,8 +88,7 @@ fn a_sync_that_did_not_take_place_is_detected() {
     assert!(lost * 2 >= tried, "{lost} of {tried} were found out");
 }
 
-/// A store that acknowledges before it has written loses what it acknowledged, and the check finds
-/// that.
+/// The check detects a store that acknowledges before it has written.
 #[test]
 fn an_acknowledgement_before_the_sync_is_detected() {
     let harness = Harness::new();
@@ -118,8 +115,7 @@ fn an_acknowledgement_before_the_sync_is_detected() {
     assert!(found >= 20, "only {found} of {} images", result.images);
 }
 
-/// Makes recordings, with so many steps of each worker, and checks their images until there are
-/// `wanted`.
+/// Makes recordings with `steps` steps of each worker, and checks at least `wanted` images.
 fn check_images(wanted: usize, steps: u64) -> CheckResult {
     let (seed, began) = (seed(), Instant::now());
     let mut all = CheckResult::default();
@@ -137,7 +133,7 @@ fn check_images(wanted: usize, steps: u64) -> CheckResult {
         let ends = [ProcessEnd::Killed, ProcessEnd::Closed, ProcessEnd::Killed];
         let first = harness.record(Default::default(), &ends, seed, steps);
         all.add(harness.check(&first, seed, share));
-        // The power fails a second time, for those who went on after the first.
+        // The power fails a second time, after processes continued on an image of the first.
         let base = one_image(&first, seed);
         let second = harness.record(base, &[ProcessEnd::Killed, ProcessEnd::Closed], seed, steps);
         all.add(harness.check(&second, seed, share));
@@ -167,7 +163,7 @@ impl Harness {
         Self { folder, library }
     }
 
-    /// Records processes that end like this, one after the other, on a store that starts as `base`.
+    /// Records one process after the other, each with its end, on a store that starts as `base`.
     fn record(
         &self,
         base: (Files, Facts),
@@ -178,13 +174,13 @@ impl Harness {
         let folder = tempfile::tempdir_in(self.folder.path())
             .expect("a folder")
             .keep();
-        // The recorder compares names: no link may be in them.
+        // The recorder compares paths, so they must contain no link.
         let folder = folder.canonicalize().expect("a folder that is there");
         let made = Recording::make(&self.library, &folder, base, ends, seed, steps);
         made.unwrap_or_else(|error| panic!("no record with seed {seed}: {error}"))
     }
 
-    /// Checks images of a recording. Stops at a failure, and says how to see it again.
+    /// Checks images of a recording. Panics at a failure, and prints how to repeat it.
     fn check(&mut self, recording: &Recording, seed: u64, wanted: usize) -> CheckResult {
         let result = images::check(recording, seed, wanted);
         if let Some(failure) = result.failures.first() {
@@ -207,8 +203,8 @@ impl Harness {
     }
 }
 
-/// What the loss of power leaves in the middle of a sync, with torn writes if possible, and the
-/// facts at that moment.
+/// An image of a power loss in the middle of a sync, with torn writes if possible, and the facts at
+/// that moment.
 fn one_image(recording: &Recording, seed: u64) -> (Files, Facts) {
     let ends_sync = |at: &usize| {
         let event = recording.events.get(*at);
@@ -221,7 +217,7 @@ fn one_image(recording: &Recording, seed: u64) -> (Files, Facts) {
         .into_iter()
         .filter(ends_sync)
         .collect();
-    // Late enough for something to be there.
+    // Late enough for the store to have content.
     let late = &cuts[cuts.len() / 2..];
     let mut chosen = None;
     for number in 0..MAX_TORN_IMAGE_ATTEMPTS {
@@ -241,8 +237,8 @@ fn one_image(recording: &Recording, seed: u64) -> (Files, Facts) {
     chosen.expect("at least one try")
 }
 
-/// The ends of the syncs of files that are followed by an acknowledgement before the next one ends,
-/// each with the place of that next one.
+/// The positions of the file syncs after which an acknowledgement comes before the next sync ends,
+/// each with the position of that next sync.
 fn syncs_before_acknowledgements(recording: &Recording) -> Vec<(usize, usize)> {
     let mut targets = BTreeMap::new();
     let mut ends = Vec::new();

@@ -1,4 +1,4 @@
-//! The record of processes that work on a store: made by running them under `record.c`, or read
+//! The recording of processes that work on a store: made by running them under `record.c`, or read
 //! from a folder that an earlier run has kept.
 //!
 //! | in the folder | what |

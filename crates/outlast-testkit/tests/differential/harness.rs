@@ -25,7 +25,7 @@ use crate::script::{
 pub(crate) trait TestedStore {
     fn store(&self) -> &Arc<dyn Store>;
 
-    /// Closes the store and opens what it left.
+    /// Closes the store and opens it again.
     async fn reopen(&mut self);
 }
 
@@ -49,7 +49,7 @@ pub(crate) enum Output {
     Nothing,
 }
 
-/// A refusal without what stores may say differently: which of several limits it was.
+/// A refusal without the reached limit: stores may check several limits in another order.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Refusal {
     Conflict,
@@ -61,9 +61,9 @@ pub(crate) enum Refusal {
 pub(crate) struct Harness<S> {
     tested: S,
     now: Timestamp,
-    /// The first revision of every task, for callers with a stale hand.
+    /// The first revision of every task, for callers that name a stale revision.
     first: BTreeMap<TaskId, Task>,
-    /// The nodes that live, by their number in the script.
+    /// The joined nodes, by their number in the script.
     joined: BTreeMap<u8, StoreEvents>,
     /// How many engines have left: an engine that joins again has a new name.
     departures: u64,
@@ -302,7 +302,7 @@ impl<S: TestedStore> Harness<S> {
         Output::Records(found)
     }
 
-    /// What is offered to a node, if it lives.
+    /// The tasks that a node claims, if it has joined.
     async fn claim(&self, n: u8) -> Output {
         if !self.joined.contains_key(&n) {
             return Output::Nothing;

@@ -1,4 +1,4 @@
-//! Random scripts: what is done to a store, in small numbers so that things meet.
+//! Random scripts of operations on a store. Few ids are used, so that operations collide.
 
 use outlast_engine::Outcome;
 use outlast_engine::laws::fixtures::{raw, result};
@@ -8,13 +8,13 @@ use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
 
-/// How many tasks, owners, nodes there are, and how many keys of each sort.
+/// The number of tasks, owners and nodes, and of request, input and record keys.
 pub(crate) const TASKS: u8 = 8;
 pub(crate) const OWNERS: u8 = 3;
 pub(crate) const NODES: u8 = 3;
 pub(crate) const KEYS: u8 = 4;
 
-/// One thing that is done.
+/// One operation.
 #[derive(Clone, Debug)]
 pub(crate) enum Step {
     Insert(TaskTemplate),
@@ -34,16 +34,16 @@ pub(crate) enum Step {
         task: u8,
         owner: Option<u8>,
     },
-    /// An owner's list is walked in pages.
+    /// All pages of an owner's list.
     List {
         owner: u8,
         limit: usize,
     },
-    /// Time passes, and what is due is asked for.
+    /// The clock advances, and all due tasks are read.
     Due {
         after: u64,
     },
-    /// The same, but only a few are wanted.
+    /// The number of due tasks up to a limit.
     DueCount {
         limit: usize,
     },
@@ -81,14 +81,14 @@ pub(crate) struct TaskTemplate {
     pub(crate) records: Vec<RecordChange>,
 }
 
-/// Which revision a caller has in hand.
+/// The revision that a caller names in a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RevisionChoice {
     Newest,
     First,
 }
 
-/// A command but for what depends on the task.
+/// A command without the parts that depend on the task.
 #[derive(Clone, Debug)]
 pub(crate) enum CommandTemplate {
     RequestInput(u8),

@@ -76,7 +76,7 @@ pub(crate) async fn round(
     history
 }
 
-/// One client with one thing in hand at a time.
+/// A client that runs one operation at a time.
 pub(crate) struct EngineClient {
     pub(crate) engine: Engine,
     pub(crate) history: Arc<History>,
@@ -195,7 +195,7 @@ fn ada() -> Scope {
 
 const KEY: &str = "which";
 
-/// How much each client does.
+/// The number of operations of each client.
 const STEPS_PER_CLIENT: u64 = 8;
 
 const CREATOR: Actor = 2_000;

@@ -35,7 +35,7 @@ pub(crate) enum OpResult {
     Observed(Observation),
 }
 
-/// How the task looks.
+/// What a read of the task returned.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Observation {
     Nothing,

@@ -79,7 +79,7 @@ async fn a_silent_server_causes_timeouts() {
     ));
     // Nothing else was sent, and the handshake was not cancelled.
     assert_eq!(server.log().len(), 1);
-    assert!(server.gone().await.is_empty());
+    assert!(server.until_closed().await.is_empty());
 
     let (client, mut server) = connected().await;
     assert!(matches!(
@@ -243,7 +243,7 @@ async fn closing_fails_all_open_requests() {
     let (client, mut server) = connected_with(crate::harness::options(), json!({})).await;
     let call = client.call_tool("slow", ()).await.unwrap();
     client.close().await;
-    server.gone().await;
+    server.until_closed().await;
     assert!(matches!(
         client.ping().await,
         Err(client::Error::Transport(_))

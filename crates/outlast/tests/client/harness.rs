@@ -87,7 +87,7 @@ impl TestServer {
 
     /// The response to a request of the server.
     pub(crate) async fn answer(&mut self, id: &str) -> Value {
-        self.answer_to(&id.into()).await
+        self.response_to(&id.into()).await
     }
 
     /// Sends a request to the client.

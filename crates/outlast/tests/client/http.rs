@@ -187,7 +187,7 @@ async fn a_stream_that_breaks_is_resumed_where_it_broke() {
         async move { client.ping().await }
     });
     let ping = wire.next("POST", "ping").await;
-    let answer = ping.answer(json!({}));
+    let answer = ping.response(json!({}));
     let mut stream = ping.stream().await;
     stream.send("id: e1\nretry: 5\ndata:\n\nid: e2\ndata: {\"jsonrpc\":\"2.0\",\"method\":\"x\"}\n\nid: e3\ndata: {\"cut").await;
     drop(stream);
@@ -306,7 +306,7 @@ async fn a_server_without_a_general_stream_is_polled() {
     let look = wire.next("POST", "tasks/get").await;
     look.reply(task("completed", 100)).await;
     let fetch = wire.next("POST", "tasks/result").await;
-    let answer = fetch.answer(text("done"));
+    let answer = fetch.response(text("done"));
     let mut stream = fetch.stream().await;
     stream
         .send(&format!("event: message\ndata: {answer}\n\n"))

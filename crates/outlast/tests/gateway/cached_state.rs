@@ -52,7 +52,7 @@ async fn poll(mcp_server: &Arc<McpServer>, task: &Value) -> Value {
     let params = json!({ "taskId": task, "_meta": meta });
     let id = json!(1);
     line.request(&id, "tasks/get", params).await;
-    line.answer_to(&id).await
+    line.response_to(&id).await
 }
 
 #[tokio::test(start_paused = true)]

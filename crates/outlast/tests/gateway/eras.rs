@@ -176,7 +176,7 @@ async fn a_task_of_a_v2_server_is_returned_at_once() {
     let calling = tokio::spawn(async move {
         let mut caller = connect(ClientKind::V2, &mcp_server).await;
         let id = caller.send("tools/call", json!({ "name": "slow" })).await;
-        caller.answer_to(id).await
+        caller.response_to(id).await
     });
     let mut server = servers.next().await;
     discovered(&mut server).await;

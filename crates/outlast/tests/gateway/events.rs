@@ -272,7 +272,7 @@ pub(crate) async fn three_polls_return_the_same(caller: &mut Caller, gate: &Gate
         }
     }
     for id in ids {
-        let mut answer = caller.answer_to(id).await;
+        let mut answer = caller.response_to(id).await;
         answer.as_object_mut().unwrap().remove("id");
         answers.push(answer);
     }

@@ -104,7 +104,7 @@ async fn a_slow_start_is_not_aborted_with_its_caller() {
     let sent = caller.send("example/odd", json!({})).await;
     let request = server.expect_request("example/odd").await;
     server.reply(&request, json!({})).await;
-    assert!(caller.answer_to(sent).await["result"].is_object());
+    assert!(caller.response_to(sent).await["result"].is_object());
 }
 
 #[tokio::test(start_paused = true)]
@@ -183,9 +183,9 @@ async fn connections_of_isolated_calls_count() {
         let why = why(&other);
         assert!(why.contains("connectionsPerOwner"), "{why}");
         server.reply(&call, scripted::text("done")).await;
-        let answer = caller.answer_to(first).await;
+        let answer = caller.response_to(first).await;
         assert_eq!(answer["result"]["content"][0]["text"], "done", "{answer}");
-        server.gone().await;
+        server.until_closed().await;
     }
 }
 

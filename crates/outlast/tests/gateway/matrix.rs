@@ -158,7 +158,7 @@ async fn progress_is_forwarded_or_becomes_the_status_message() {
             assert_eq!(notification["params"]["progressToken"], "mine", "{cell}");
             assert_eq!(notification["params"]["progress"], 1.0, "{cell}");
             gate.add_permits(1);
-            let answer = caller.answer_to(id).await;
+            let answer = caller.response_to(id).await;
             let ended = caller.finish(params, answer).await;
             assert!(matches!(ended, CallEnd::Result(_)), "{cell}: {ended:?}");
         }

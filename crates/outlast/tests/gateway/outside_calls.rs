@@ -140,7 +140,7 @@ async fn our_create_result_has_the_status_of_the_v1_task() {
                 params["task"]["ttl"] = json!(600_000);
             }
             let id = caller.send("tools/call", params).await;
-            let answer = caller.answer_to(id).await;
+            let answer = caller.response_to(id).await;
             (caller, answer)
         });
         server.list(&[("slow", "optional")]).await;

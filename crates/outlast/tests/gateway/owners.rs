@@ -122,7 +122,7 @@ async fn an_ambiguous_input_request_is_rejected() {
     }
     let (mut caller, ids) = connecting.await.unwrap();
     for id in ids {
-        caller.answer_to(id).await;
+        caller.response_to(id).await;
     }
 }
 
@@ -140,7 +140,7 @@ async fn isolated_calls_have_separate_connections() {
         let mut caller = connect(ClientKind::PlainLegacy, &mcp_server).await;
         let ids = [call(&mut caller).await, call(&mut caller).await];
         for id in ids {
-            let answer = caller.answer_to(id).await;
+            let answer = caller.response_to(id).await;
             let ended = caller.finish(Value::Null, answer).await;
             let CallEnd::Result(result) = ended else {
                 panic!("{ended:?}");
@@ -195,7 +195,7 @@ async fn an_idle_connection_is_closed_and_reopened_on_demand() {
     server.welcome("2025-11-25", json!({ "tools": {} })).await;
     let request = server.expect_request("example/odd").await;
     server.reply(&request, json!({})).await;
-    assert!(caller.answer_to(id).await["result"].is_object());
+    assert!(caller.response_to(id).await["result"].is_object());
 }
 
 #[tokio::test]

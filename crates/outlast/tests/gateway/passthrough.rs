@@ -77,7 +77,7 @@ async fn an_unknown_method_passes_with_every_member() {
         server
             .reply(&request, json!({ "strange": 1.5, "_meta": { "k": 1 } }))
             .await;
-        let answer = caller.answer_to(id).await["result"].clone();
+        let answer = caller.response_to(id).await["result"].clone();
         assert_eq!(answer["strange"], 1.5, "{kind:?}");
         assert_eq!(answer["_meta"]["k"], 1, "{kind:?}");
     }
@@ -92,7 +92,7 @@ async fn null_params_pass_as_no_params() {
     let params = request.get("params");
     assert!(params.is_none_or(Value::is_object), "{request}");
     server.reply(&request, json!({})).await;
-    assert_eq!(caller.answer_to(id).await["result"], json!({}));
+    assert_eq!(caller.response_to(id).await["result"], json!({}));
 }
 
 #[tokio::test(start_paused = true)]
@@ -102,7 +102,7 @@ async fn an_error_of_the_server_reaches_the_client() {
     let id = caller.send("prompts/get", json!({ "name": "x" })).await;
     let request = server.expect_request("prompts/get").await;
     server.refuse(&request, -32602, "no prompt x").await;
-    let error = caller.answer_to(id).await["error"].clone();
+    let error = caller.response_to(id).await["error"].clone();
     assert_eq!(
         (error["code"].clone(), error["message"].clone()),
         (json!(-32602), json!("no prompt x"))
@@ -121,14 +121,17 @@ async fn cursors_of_list_pages_are_wrapped() {
             server
                 .reply(&request, json!({ member: [], "nextCursor": theirs }))
                 .await;
-            let page = caller.answer_to(id).await["result"].clone();
+            let page = caller.response_to(id).await["result"].clone();
             let cursor = page["nextCursor"].as_str().unwrap().to_owned();
             assert!(!cursor.is_empty() && cursor != theirs);
             let id = caller.send(list, json!({ "cursor": cursor })).await;
             let request = server.expect_request(list).await;
             assert_eq!(request["params"]["cursor"], theirs);
             server.reply(&request, json!({ member: [] })).await;
-            assert_eq!(caller.answer_to(id).await["result"].get("nextCursor"), None);
+            assert_eq!(
+                caller.response_to(id).await["result"].get("nextCursor"),
+                None
+            );
         }
     }
 }
@@ -144,7 +147,7 @@ async fn change_notifications_reach_the_subscribed_clients() {
         .await;
     let request = server.expect_request("resources/subscribe").await;
     server.reply(&request, json!({})).await;
-    caller.answer_to(id).await;
+    caller.response_to(id).await;
     server
         .notify("notifications/resources/updated", json!({ "uri": "a:b" }))
         .await;
@@ -174,7 +177,7 @@ async fn change_notifications_reach_the_subscribed_clients() {
     let id = other.send("resources/unsubscribe", address).await;
     let request = server.expect_request("resources/unsubscribe").await;
     server.reply(&request, json!({})).await;
-    other.answer_to(id).await;
+    other.response_to(id).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -196,7 +199,7 @@ async fn log_messages_reach_the_call_or_the_session() {
     let request = server.expect_request("logging/setLevel").await;
     assert_eq!(request["params"]["level"], "debug");
     server.reply(&request, json!({})).await;
-    caller.answer_to(id).await;
+    caller.response_to(id).await;
     let id = caller.send("tools/call", json!({ "name": "x" })).await;
     server.list(&[("x", "forbidden")]).await;
     let request = server.expect_request("tools/call").await;
@@ -215,7 +218,7 @@ async fn log_messages_reach_the_call_or_the_session() {
         .next_message("notifications/roots/list_changed")
         .await;
     server.reply(&request, scripted::text("done")).await;
-    caller.answer_to(id).await;
+    caller.response_to(id).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -343,7 +346,7 @@ async fn session_preferences_are_restored_after_a_server_restart() {
         let id = caller.send(method, params).await;
         let request = server.expect_request(method).await;
         server.reply(&request, json!({})).await;
-        caller.answer_to(id).await;
+        caller.response_to(id).await;
     }
     drop(server);
     let mut server = servers.next().await;

@@ -247,7 +247,7 @@ async fn a_session_is_valid_only_at_its_endpoint() {
         path: endpoints[1].path.clone(),
         ..here.clone()
     };
-    assert_eq!(elsewhere.ask("ping", json!({})).await.status, 404);
-    assert_eq!(here.ask("ping", json!({})).await.status, 200);
+    assert_eq!(elsewhere.request("ping", json!({})).await.status, 404);
+    assert_eq!(here.request("ping", json!({})).await.status, 200);
     running.shutdown().await.unwrap();
 }

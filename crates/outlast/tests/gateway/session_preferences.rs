@@ -46,7 +46,7 @@ async fn session_preferences_are_restored_after_a_gateway_restart() {
         let id = caller.send(method, json!({ name: value })).await;
         let request = scripted_gateway.expect_request(method).await;
         scripted_gateway.reply(&request, json!({})).await;
-        caller.answer_to(id).await;
+        caller.response_to(id).await;
     }
     server.shutdown().await;
     drop(scripted_gateway);

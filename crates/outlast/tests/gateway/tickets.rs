@@ -90,7 +90,7 @@ async fn a_client_whose_timeout_resets_gets_regular_progress() {
         last = now;
     }
     harness.gate.add_permits(1);
-    let answer = caller.answer_to(id).await;
+    let answer = caller.response_to(id).await;
     assert_eq!(answer["result"]["content"][0]["text"], "through");
 }
 
@@ -111,7 +111,7 @@ async fn clients_with_tasks_or_without_tickets_wait_for_the_result() {
         let id = caller.send("tools/call", json!({ "name": "gated" })).await;
         tokio::time::sleep(Duration::from_secs(500)).await;
         harness.gate.add_permits(1);
-        let answer = caller.answer_to(id).await;
+        let answer = caller.response_to(id).await;
         let said = &answer["result"]["content"][0]["text"];
         assert_eq!(*said, "through", "{kind:?} {name}");
     }

@@ -132,7 +132,7 @@ async fn serve(mut server: ScriptedHttpServer, session: Session) {
 }
 
 async fn welcome(request: ScriptedRequest) {
-    let body = request.answer(json!({
+    let body = request.response(json!({
         "protocolVersion": "2025-11-25",
         "capabilities": crate::scripted::capabilities(),
         "serverInfo": { "name": "scripted", "version": "1" },

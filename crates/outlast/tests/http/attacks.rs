@@ -38,7 +38,7 @@ async fn sessions_without_end_of_one_token_affect_no_other() {
     assert_eq!(ping_without_rate_limit(&opened[0]).await, 404);
     let last = opened.last().expect("a session was opened");
     assert_eq!(ping_without_rate_limit(last).await, 200);
-    assert_eq!(bob.ask("ping", json!({})).await.status, 200);
+    assert_eq!(bob.request("ping", json!({})).await.status, 200);
     assert!(open(&harness, "b").await.is_ok());
 }
 
@@ -64,7 +64,7 @@ async fn unfinished_bodies_of_one_caller_affect_no_small_request() {
     .await;
     assert_eq!(rejected.status, 503);
     assert_eq!(rejected.header("retry-after"), Some("1"));
-    assert_eq!(client.ask("ping", json!({})).await.status, 200);
+    assert_eq!(client.request("ping", json!({})).await.status, 200);
     assert!(harness.client().await.session.is_some());
 }
 
@@ -78,7 +78,7 @@ async fn open(harness: &Harness, token: &'static str) -> Result<Client, u16> {
         "protocolVersion": "2025-11-25", "capabilities": {},
         "clientInfo": { "name": "t", "version": "1" },
     });
-    let response = client.ask("initialize", params).await;
+    let response = client.request("initialize", params).await;
     if response.status != 200 {
         return Err(response.status);
     }
@@ -90,7 +90,7 @@ async fn open(harness: &Harness, token: &'static str) -> Result<Client, u16> {
 async fn ping_without_rate_limit(client: &Client) -> u16 {
     within("an accepted request", async {
         loop {
-            let status = client.ask("ping", json!({})).await.status;
+            let status = client.request("ping", json!({})).await.status;
             if status != 429 {
                 break status;
             }

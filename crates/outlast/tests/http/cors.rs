@@ -101,7 +101,7 @@ async fn only_allowed_origins_get_cors_headers() {
     let bent = [("origin", PAGE_ORIGIN), ("host", "evil.example")];
     let rejected = stranger.send("OPTIONS", &bent, b"").await;
     assert_eq!(rejected.status, 403);
-    let plain = stranger.ask("initialize", json!({})).await;
+    let plain = stranger.request("initialize", json!({})).await;
     assert_eq!(plain.header("access-control-allow-origin"), None);
     assert_eq!(plain.header("vary"), None);
 }

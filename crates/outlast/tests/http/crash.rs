@@ -105,5 +105,5 @@ async fn a_session_continues_after_every_kill_of_its_server() {
     assert_eq!(listed["result"]["tasks"].as_array().unwrap().len(), 4);
     assert_eq!(client.delete_session().await.status, 204);
     let _server = kill_and_start(server, &file);
-    assert_eq!(client.ask("ping", json!({})).await.status, 404);
+    assert_eq!(client.request("ping", json!({})).await.status, 404);
 }

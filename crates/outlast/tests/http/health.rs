@@ -50,7 +50,7 @@ async fn create(client: &HttpClient) -> Value {
 
 /// Asserts that a request is rejected with 503.
 async fn assert_unavailable(client: &HttpClient, method: &str) {
-    let response = client.ask(method, json!({ "name": "echo" })).await;
+    let response = client.request(method, json!({ "name": "echo" })).await;
     assert_eq!(response.status, 503, "{method}");
     assert_eq!(response.header("retry-after"), Some("1"));
     let body = response.json().await;

@@ -72,7 +72,7 @@ async fn a_task_member_on_task_methods_is_ignored() {
         .await;
     assert_eq!(listed["result"]["tasks"][0]["taskId"], task);
     harness.gate.add_permits(1);
-    let last = client.ask("tasks/result", params.clone()).await;
+    let last = client.request("tasks/result", params.clone()).await;
     let last = if last.is_stream() {
         { last }.rest().await.pop().unwrap()
     } else {
@@ -125,7 +125,7 @@ async fn a_body_of_100_mb_affects_no_other_client() {
         }
         assert!(sent < 100, "all of it was read");
     }
-    assert_eq!(client.ask("ping", json!({})).await.status, 200);
+    assert_eq!(client.request("ping", json!({})).await.status, 200);
 }
 
 #[tokio::test]
@@ -159,6 +159,6 @@ async fn slow_senders_are_disconnected_and_affect_no_other_client() {
     }
     let client = HttpClient::connect(address).await;
     while dribbling.join_next().await.is_some() {
-        assert_eq!(client.ask("ping", json!({})).await.status, 200);
+        assert_eq!(client.request("ping", json!({})).await.status, 200);
     }
 }

@@ -78,7 +78,7 @@ async fn connect_user(address: SocketAddr, token: &'static str) -> HttpClient {
 
 async fn call(client: &HttpClient) -> Value {
     let params = json!({ "name": "echo", "arguments": { "say": "hi" } });
-    client.ask("tools/call", params).await.json().await
+    client.request("tools/call", params).await.json().await
 }
 
 #[tokio::test]
@@ -89,7 +89,7 @@ async fn the_endpoint_works_in_an_axum_router() {
         let answer = call(&ada).await;
         assert_eq!(answer["result"]["content"][0]["text"], "hi", "{answer}");
         let stranger = HttpClient::without_session(address);
-        assert_eq!(stranger.ask("initialize", json!({})).await.status, 401);
+        assert_eq!(stranger.request("initialize", json!({})).await.status, 401);
     })
     .await;
 }
@@ -101,9 +101,9 @@ async fn the_axum_example_has_its_own_page_and_authentication() {
         let address = server.address();
         let ada = connect_user(address, "user:ada").await;
         let params = json!({ "name": "hello", "task": {} });
-        let created = ada.ask("tools/call", params).await.json().await;
+        let created = ada.request("tools/call", params).await.json().await;
         let id = json!({ "taskId": created["result"]["task"]["taskId"] });
-        let result = ada.ask("tasks/result", id).await.json().await;
+        let result = ada.request("tasks/result", id).await.json().await;
         assert_eq!(result["result"]["content"][0]["text"], "Hello!", "{result}");
         let root_page = page(address, "/", "localhost").await;
         assert!(
@@ -114,7 +114,7 @@ async fn the_axum_example_has_its_own_page_and_authentication() {
                 .starts_with(b"The MCP endpoint")
         );
         let stranger = HttpClient::without_session(address);
-        assert_eq!(stranger.ask("initialize", json!({})).await.status, 401);
+        assert_eq!(stranger.request("initialize", json!({})).await.status, 401);
     })
     .await;
 }
@@ -125,12 +125,12 @@ async fn own_authentication_decides_the_scopes() {
         let address = mounted().await;
         let guest = connect_user(address, "user:guest").await;
         let params = json!({ "name": "echo", "arguments": { "say": "hi" } });
-        let denied = guest.ask("tools/call", params).await;
+        let denied = guest.request("tools/call", params).await;
         assert_eq!(denied.status, 403);
         let challenge = denied.header("www-authenticate").unwrap();
         assert!(challenge.contains("insufficient_scope"), "{challenge}");
         assert!(challenge.contains("scope=\"call\""), "{challenge}");
-        assert_eq!(guest.ask("tools/list", json!({})).await.status, 200);
+        assert_eq!(guest.request("tools/list", json!({})).await.status, 200);
     })
     .await;
 }
@@ -152,16 +152,16 @@ async fn a_read_only_token_reads_and_changes_nothing() {
             ..full.clone()
         };
         let id = json!({ "taskId": task });
-        assert_eq!(reader.ask("tasks/get", id.clone()).await.status, 200);
-        let denied = reader.ask("tasks/cancel", id.clone()).await;
+        assert_eq!(reader.request("tasks/get", id.clone()).await.status, 200);
+        let denied = reader.request("tasks/cancel", id.clone()).await;
         assert_eq!(denied.status, 403);
         let denied = denied.json().await;
         let message = denied["error"]["message"].as_str().unwrap();
         assert!(message.contains("missing scope: cancel"), "{message}");
         let call = json!({ "name": "echo", "arguments": { "say": "hi" } });
-        assert_eq!(reader.ask("tools/call", call).await.status, 403);
+        assert_eq!(reader.request("tools/call", call).await.status, 403);
         assert_eq!(reader.delete_session().await.status, 403);
-        assert_eq!(full.ask("tasks/cancel", id).await.status, 200);
+        assert_eq!(full.request("tasks/cancel", id).await.status, 200);
     })
     .await;
 }
@@ -185,7 +185,7 @@ async fn another_service_is_served_next_to_the_endpoint() {
         let foreign = page(address, "/console", "evil.com").await;
         assert_eq!(foreign.status, 403);
         let stranger = HttpClient::without_session(address);
-        assert_eq!(stranger.ask("initialize", json!({})).await.status, 401);
+        assert_eq!(stranger.request("initialize", json!({})).await.status, 401);
     })
     .await;
 }

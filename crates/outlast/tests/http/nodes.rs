@@ -47,8 +47,14 @@ async fn a_session_ends_at_every_node() {
     let (client, stays) = (one.client().await, one.client().await);
     assert_eq!(at(&client, &other).delete_session().await.status, 204);
     for node in [&one, &other] {
-        assert_eq!(at(&client, node).ask("ping", json!({})).await.status, 404);
-        assert_eq!(at(&stays, node).ask("ping", json!({})).await.status, 200);
+        assert_eq!(
+            at(&client, node).request("ping", json!({})).await.status,
+            404
+        );
+        assert_eq!(
+            at(&stays, node).request("ping", json!({})).await.status,
+            200
+        );
     }
 }
 
@@ -96,7 +102,7 @@ async fn the_session_of_a_node_that_left_continues() {
     drop(one.server);
     one.engine.shutdown(Duration::ZERO).await.unwrap();
     eventually("the session is taken over", async || {
-        elsewhere.ask("ping", json!({})).await.status == 200
+        elsewhere.request("ping", json!({})).await.status == 200
     })
     .await;
     // A new stream begins with the status of open tasks.
@@ -112,10 +118,10 @@ async fn a_node_that_refuses_connections_is_replaced_at_once() {
     let [one, other] = nodes().await;
     let client = one.client().await;
     let elsewhere = at(&client, &other);
-    assert_eq!(elsewhere.ask("ping", json!({})).await.status, 200);
+    assert_eq!(elsewhere.request("ping", json!({})).await.status, 200);
     // Its engine keeps the lease.
     one.server.shutdown().await;
-    assert_eq!(elsewhere.ask("ping", json!({})).await.status, 200);
+    assert_eq!(elsewhere.request("ping", json!({})).await.status, 200);
     let said = elsewhere.tool("echo", json!({ "say": "hi" })).await;
     assert_eq!(said.json().await["result"]["content"][0]["text"], "hi");
 }
@@ -131,7 +137,7 @@ async fn stored_tasks_are_found_while_the_home_does_not_answer() {
     let address = silent.local_addr().unwrap().to_string();
     one.engine.publish_address(&address).await.unwrap();
     eventually("the address is known", async || {
-        let answer = elsewhere.ask("ping", json!({}));
+        let answer = elsewhere.request("ping", json!({}));
         let answer = tokio::time::timeout(Duration::from_millis(300), answer);
         answer.await.is_err()
     })
@@ -152,7 +158,7 @@ async fn only_nodes_use_the_listener_for_nodes() {
     let own = listed.iter().find(|node| node.node == one.engine.node());
     let address = own.unwrap().address.as_deref().unwrap().parse().unwrap();
     let outside = HttpClient { address, ..client };
-    assert_eq!(outside.ask("ping", json!({})).await.status, 403);
+    assert_eq!(outside.request("ping", json!({})).await.status, 403);
 }
 
 /// Two nodes on one store, whose listeners know each other.

@@ -29,11 +29,11 @@ async fn connect_user(harness: &Harness, token: &'static str) -> HttpClient {
 async fn a_request_without_a_token_is_rejected() {
     let harness = harness().await;
     let mut client = harness.client_without_session();
-    let rejected = client.ask("initialize", json!({})).await;
+    let rejected = client.request("initialize", json!({})).await;
     assert_eq!(rejected.status, 401);
     assert_eq!(rejected.header("www-authenticate"), Some("Bearer"));
     client.token = Some("wrong");
-    let rejected = client.ask("initialize", json!({})).await;
+    let rejected = client.request("initialize", json!({})).await;
     assert_eq!(rejected.status, 401);
     let challenge = rejected.header("www-authenticate").unwrap();
     assert!(challenge.contains("invalid_token"));
@@ -50,10 +50,10 @@ async fn only_its_principal_can_use_a_session() {
         token: Some("b-secret"),
         ..ada.clone()
     };
-    assert_eq!(thief.ask("ping", json!({})).await.status, 404);
+    assert_eq!(thief.request("ping", json!({})).await.status, 404);
     assert_eq!(thief.send("GET", &[], b"").await.status, 404);
     assert_eq!(thief.delete_session().await.status, 404);
-    assert_eq!(ada.ask("ping", json!({})).await.status, 200);
+    assert_eq!(ada.request("ping", json!({})).await.status, 200);
 }
 
 #[tokio::test]

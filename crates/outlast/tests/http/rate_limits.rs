@@ -31,7 +31,7 @@ async fn too_many_requests_get_429_with_retry_after() {
     bob.introduce("2025-11-25").await;
     let mut rejected = None;
     for _ in 0..200 {
-        let response = ada.ask("ping", json!({})).await;
+        let response = ada.request("ping", json!({})).await;
         if response.status != 200 {
             rejected = Some(response);
             break;
@@ -43,10 +43,10 @@ async fn too_many_requests_get_429_with_retry_after() {
     let error = rejected.json().await;
     let message = error["error"]["message"].as_str().unwrap();
     assert!(message.contains("`max_requests_per_second`"), "{message}");
-    assert_eq!(bob.ask("ping", json!({})).await.status, 200);
+    assert_eq!(bob.request("ping", json!({})).await.status, 200);
     // It may continue after `Retry-After`.
     tokio::time::sleep(Duration::from_millis(1_100)).await;
-    assert_eq!(ada.ask("ping", json!({})).await.status, 200);
+    assert_eq!(ada.request("ping", json!({})).await.status, 200);
 }
 
 #[tokio::test]
@@ -63,7 +63,7 @@ async fn guesses_of_tokens_are_limited() {
     };
     let mut statuses = Vec::new();
     while statuses.last() != Some(&429) && statuses.len() < 200 {
-        statuses.push(guesser.ask("ping", json!({})).await.status);
+        statuses.push(guesser.request("ping", json!({})).await.status);
     }
     assert_eq!(statuses.pop(), Some(429));
     assert!(statuses.iter().all(|status| *status == 401));
@@ -98,7 +98,7 @@ async fn unfinished_bodies_have_a_total_byte_limit() {
     let message = error["error"]["message"].as_str().unwrap();
     assert!(message.contains("`max_unfinished_body_bytes`"), "{message}");
     // Small requests are served, and large ones again when the unfinished ones are closed.
-    assert_eq!(client.ask("ping", json!({})).await.status, 200);
+    assert_eq!(client.request("ping", json!({})).await.status, 200);
     drop(slow);
     let served = async {
         while client.tool("echo", large.clone()).await.status != 200 {

@@ -126,7 +126,7 @@ async fn malformed_json_gets_an_error_response() {
             assert_eq!(response.json().await["error"]["code"], code);
         }
     }
-    assert_eq!(client.ask("ping", json!({})).await.status, 200);
+    assert_eq!(client.request("ping", json!({})).await.status, 200);
 }
 
 #[tokio::test]

@@ -87,8 +87,8 @@ async fn an_ended_session_stays_ended_after_a_restart() {
         HttpClient { address, ..gone },
         HttpClient { address, ..stays },
     );
-    assert_eq!(gone.ask("ping", json!({})).await.status, 404);
-    assert_eq!(stays.ask("ping", json!({})).await.status, 200);
+    assert_eq!(gone.request("ping", json!({})).await.status, 404);
+    assert_eq!(stays.request("ping", json!({})).await.status, 200);
 }
 
 #[tokio::test]
@@ -103,7 +103,7 @@ async fn a_shutdown_lets_requests_finish() {
     eventually("the call runs", async || harness.engine.running() > 0).await;
     let closing = tokio::spawn(harness.server.shutdown());
     assert_eq!(general.rest().await, [] as [serde_json::Value; 0]);
-    assert_eq!(client.ask("ping", json!({})).await.status, 503);
+    assert_eq!(client.request("ping", json!({})).await.status, 503);
     harness.gate.add_permits(1);
     let response = waiting.await.unwrap();
     assert_eq!(response["result"]["content"][0]["text"], "through");

@@ -61,7 +61,7 @@ async fn a_session_ends_when_its_last_ended_task_has_expired() {
     })
     .await;
     for ended in [bare, short] {
-        assert_eq!(ended.ask("ping", json!({})).await.status, 404);
+        assert_eq!(ended.request("ping", json!({})).await.status, 404);
     }
     assert_eq!(long.status(&kept).await["result"]["status"], "completed");
 }
@@ -87,7 +87,7 @@ async fn a_session_with_a_task_outlives_one_without() {
     let task = busy.task("gated", json!({})).await;
     // Twice the maximum TTL, and time for the next sweep.
     tokio::time::sleep(Duration::from_secs(10)).await;
-    assert_eq!(idle.ask("tools/list", json!({})).await.status, 404);
+    assert_eq!(idle.request("tools/list", json!({})).await.status, 404);
     assert_eq!(busy.status(&task).await["result"]["status"], "working");
     harness.gate.add_permits(1);
     let result = busy.result(&task).await;

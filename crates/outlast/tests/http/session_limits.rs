@@ -196,11 +196,11 @@ async fn initialize(harness: &Harness, token: Option<&'static str>) -> HttpRespo
         "protocolVersion": "2025-11-25", "capabilities": {},
         "clientInfo": { "name": "t", "version": "1" },
     });
-    client.ask("initialize", params).await
+    client.request("initialize", params).await
 }
 
 async fn ping(client: &Client) -> u16 {
-    client.ask("ping", json!({})).await.status
+    client.request("ping", json!({})).await.status
 }
 
 /// The same clients at a restarted server.

@@ -27,7 +27,7 @@ async fn a_malformed_initialize_opens_no_session() {
     let harness = Harness::new().await;
     let response = harness
         .client_without_session()
-        .ask("initialize", json!({}))
+        .request("initialize", json!({}))
         .await;
     assert_eq!(response.header("mcp-session-id"), None);
     assert_eq!(response.json().await["error"]["code"], -32602);
@@ -38,13 +38,13 @@ async fn a_request_must_name_its_session() {
     // V1-SESS-3, V1-SESS-4.
     let harness = Harness::new().await;
     let stranger = harness.client_without_session();
-    assert_eq!(stranger.ask("tools/list", json!({})).await.status, 400);
+    assert_eq!(stranger.request("tools/list", json!({})).await.status, 400);
     assert_eq!(stranger.send("GET", &[], b"").await.status, 400);
     assert_eq!(stranger.delete_session().await.status, 400);
     let mut lost = harness.client().await;
     for name in ["00000000000000000000000000", "x", "../../etc/passwd"] {
         lost.session = Some(name.into());
-        let response = lost.ask("tools/list", json!({})).await;
+        let response = lost.request("tools/list", json!({})).await;
         assert_eq!(response.status, 404);
         assert!(response.json().await.get("error").is_some());
         assert_eq!(lost.send("GET", &[], b"").await.status, 404);
@@ -68,10 +68,10 @@ async fn no_error_shows_the_id_of_a_session() {
         ("tasks/get", json!({ "taskId": "none" })),
         ("none", json!({})),
     ] {
-        check(client.ask(method, params).await, 200).await;
+        check(client.request(method, params).await, 200).await;
     }
     client.delete_session().await;
-    check(client.ask("ping", json!({})).await, 404).await;
+    check(client.request("ping", json!({})).await, 404).await;
     check(client.send("GET", &[], b"").await, 404).await;
     check(client.delete_session().await, 404).await;
 }
@@ -84,7 +84,7 @@ async fn an_ended_session_is_gone_with_its_tasks() {
     client.task("gated", json!({})).await;
     let mut general = client.listen(None).await;
     assert_eq!(client.delete_session().await.status, 204);
-    assert_eq!(client.ask("ping", json!({})).await.status, 404);
+    assert_eq!(client.request("ping", json!({})).await.status, 404);
     assert_eq!(client.delete_session().await.status, 404);
     general.rest().await;
     let owner = Owner::session(client.session.unwrap());
@@ -113,9 +113,9 @@ async fn open_requests_and_streams_of_a_session_are_limited() {
     let _one = client.listen(None).await;
     let two = client.listen(None).await;
     assert_eq!(client.send("GET", &[], b"").await.status, 429);
-    assert_eq!(client.ask("ping", json!({})).await.status, 429);
+    assert_eq!(client.request("ping", json!({})).await.status, 429);
     drop(two);
-    let has_room = async || client.ask("ping", json!({})).await.status == 200;
+    let has_room = async || client.request("ping", json!({})).await.status == 200;
     eventually("the closed stream makes room", has_room).await;
 }
 
@@ -136,8 +136,8 @@ async fn only_an_unused_session_expires() {
     let _stream = listening.listen(None).await;
     for _ in 0..15 {
         tokio::time::sleep(Duration::from_millis(100)).await;
-        assert_eq!(used.ask("ping", json!({})).await.status, 200);
+        assert_eq!(used.request("ping", json!({})).await.status, 200);
     }
-    assert_eq!(idle.ask("ping", json!({})).await.status, 404);
-    assert_eq!(listening.ask("ping", json!({})).await.status, 200);
+    assert_eq!(idle.request("ping", json!({})).await.status, 404);
+    assert_eq!(listening.request("ping", json!({})).await.status, 200);
 }

@@ -42,7 +42,7 @@ async fn requests_before_the_store_opens_get_starting() {
         "tasks/list",
         "ping",
     ] {
-        let rejected = client.ask(method, named.clone()).await;
+        let rejected = client.request(method, named.clone()).await;
         assert_eq!(rejected.status, 503, "{method}");
         assert_starting(&rejected.json().await);
     }
@@ -66,7 +66,7 @@ async fn requests_before_the_store_opens_get_starting() {
     });
     let rejected = harness
         .client_without_session()
-        .ask("initialize", introduction)
+        .request("initialize", introduction)
         .await;
     assert_starting(&rejected.json().await);
 
@@ -85,7 +85,9 @@ async fn requests_before_the_store_opens_get_starting() {
 /// The response to a modern request.
 async fn ask_modern(client: &HttpClient, method: &str, params: Value) -> HttpResponse {
     let params = with_modern_meta(params, tasks_only());
-    HttpClient::modern(client.address).ask(method, params).await
+    HttpClient::modern(client.address)
+        .request(method, params)
+        .await
 }
 
 fn assert_starting(response: &Value) {

@@ -80,7 +80,7 @@ async fn a_request_without_the_extension_never_becomes_a_task() {
             .await;
         tokio::time::sleep(Duration::from_secs(60)).await;
         harness.gate.add_permits(2);
-        let plain = client.answer_to(plain).await;
+        let plain = client.response_to(plain).await;
         assert_eq!(plain["result"]["resultType"], "complete");
     }
 }
@@ -154,7 +154,7 @@ async fn a_call_that_cannot_be_stored_is_inline() {
     let second = client.send("tools/call", json!({ "name": "gated" })).await;
     tokio::time::sleep(Duration::from_secs(5)).await;
     harness.gate.add_permits(2);
-    let second = client.answer_to(second).await;
+    let second = client.response_to(second).await;
     assert_eq!(second["result"]["resultType"], "complete");
     assert_eq!(harness.started_calls(), 2);
     // A tool that always runs as a task returns the error.
@@ -196,6 +196,6 @@ async fn an_unavailable_store_does_not_stop_a_call() {
     let call = client.send("tools/call", json!({ "name": "gated" })).await;
     tokio::time::sleep(Duration::from_secs(5)).await;
     harness.open_gate();
-    let response = client.answer_to(call).await;
+    let response = client.response_to(call).await;
     assert_eq!(response["result"]["content"][0]["text"], "through");
 }

@@ -71,7 +71,7 @@ async fn the_error_for_a_version_names_the_supported_ones() {
     client
         .write(json!({ "jsonrpc": "2.0", "id": "x", "method": "tools/list", "params": params }))
         .await;
-    let rejected = client.answer_to(json!("x")).await;
+    let rejected = client.response_to(json!("x")).await;
     assert_eq!(rejected["error"]["code"], -32022);
     let data = json!({ "supported": ["2026-07-28"], "requested": "v999" });
     assert_eq!(rejected["error"]["data"], data);
@@ -87,19 +87,19 @@ async fn incomplete_metadata_is_rejected() {
         let key = format!("io.modelcontextprotocol/{missing}");
         params["_meta"].as_object_mut().unwrap().remove(&key);
         client.write(ask(missing, "tools/list", params)).await;
-        let rejected = client.answer_to(json!(missing)).await;
+        let rejected = client.response_to(json!(missing)).await;
         assert_eq!(rejected["error"]["code"], -32602, "{missing}");
     }
     for method in ["server/discover", "subscriptions/listen", "tasks/update"] {
         client.write(ask(method, method, json!({}))).await;
-        let rejected = client.answer_to(json!(method)).await;
+        let rejected = client.response_to(json!(method)).await;
         assert_eq!(rejected["error"]["code"], -32602, "{method}");
     }
     let mut params = with_modern_meta(json!({}), json!({}));
     params["_meta"]["io.modelcontextprotocol/logLevel"] = json!("loud");
     client.write(ask("level", "tools/list", params)).await;
     assert_eq!(
-        client.answer_to(json!("level")).await["error"]["code"],
+        client.response_to(json!("level")).await["error"]["code"],
         -32602
     );
 }

@@ -16,7 +16,7 @@ async fn headers_must_match_the_body() {
     let http = ModernHttpClient::of(&server);
     let echo = || json!({ "name": "echo", "arguments": { "say": "hi" } });
     let fine = http
-        .ask_with("tools/call", echo(), &[("MCP-METHOD", " tools/call ")])
+        .request_with("tools/call", echo(), &[("MCP-METHOD", " tools/call ")])
         .await;
     assert_eq!(fine.status, 200);
     for (header, value) in [
@@ -37,7 +37,9 @@ async fn headers_must_match_the_body() {
     // V2-HH-5.
     let encoded = [("mcp-name", "=?base64?ZWNobw==?=")];
     assert_eq!(
-        http.ask_with("tools/call", echo(), &encoded).await.status,
+        http.request_with("tools/call", echo(), &encoded)
+            .await
+            .status,
         200
     );
 }
@@ -60,7 +62,7 @@ async fn annotated_arguments_must_match_their_headers() {
         ("mcp-param-say", "=?base64?aGk=?="),
     ];
     assert_eq!(
-        http.ask_with("tools/call", echo(), &extra).await.status,
+        http.request_with("tools/call", echo(), &extra).await.status,
         200
     );
 }
@@ -102,7 +104,7 @@ async fn mcp_name_of_a_task_is_optional_by_default() {
     let task = http.task("gated").await;
     let params = || json!({ "taskId": task });
     let lax = http
-        .ask_with("tasks/get", params(), &[("mcp-name", "")])
+        .request_with("tasks/get", params(), &[("mcp-name", "")])
         .await;
     assert_eq!(lax.status, 200);
     let wrong = [("mcp-name", "another-task")];
@@ -190,7 +192,7 @@ async fn a_modern_request_belongs_to_no_session() {
     let server = serve_http(&harness.server).await;
     let http = ModernHttpClient::of(&server);
     let old = [("mcp-session-id", "unknown"), ("last-event-id", "1-1-1")];
-    let listed = http.ask_with("tools/list", json!({}), &old).await;
+    let listed = http.request_with("tools/list", json!({}), &old).await;
     assert_eq!(listed.status, 200);
     assert_eq!(listed.header("mcp-session-id"), None);
     let note = json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": {} });

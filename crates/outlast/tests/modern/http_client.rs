@@ -49,12 +49,12 @@ impl ModernHttpClient {
     }
 
     /// Sends a request with the headers that repeat its body.
-    pub(crate) async fn ask(&self, method: &str, params: Value) -> HttpResponse {
-        self.ask_with(method, params, &[]).await
+    pub(crate) async fn request(&self, method: &str, params: Value) -> HttpResponse {
+        self.request_with(method, params, &[]).await
     }
 
     /// Sends a request with some headers replaced; one with an empty value is omitted.
-    pub(crate) async fn ask_with(
+    pub(crate) async fn request_with(
         &self,
         method: &str,
         params: Value,
@@ -75,7 +75,7 @@ impl ModernHttpClient {
 
     /// Sends a request whose response is JSON with status 200.
     pub(crate) async fn call(&self, method: &str, params: Value) -> Value {
-        let response = self.ask(method, params).await;
+        let response = self.request(method, params).await;
         assert_eq!(response.status, 200);
         let response = response.json().await;
         schema::check(&response, Some(method));
@@ -89,7 +89,7 @@ impl ModernHttpClient {
         params: Value,
         other: &[(&str, &str)],
     ) -> (u16, i64) {
-        let response = self.ask_with(method, params, other).await;
+        let response = self.request_with(method, params, other).await;
         let status = response.status;
         let error = response.json().await;
         assert_eq!(error["id"], "h");

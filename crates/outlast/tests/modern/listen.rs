@@ -201,14 +201,14 @@ async fn list_changes_reach_their_subscribers_only() {
     let all = json!({ "notifications": {
         "toolsListChanged": true, "promptsListChanged": true, "resourceSubscriptions": ["a:b"],
     } });
-    let mut stream = http.ask("subscriptions/listen", all).await;
+    let mut stream = http.request("subscriptions/listen", all).await;
     let ack = next(&mut stream, "subscriptions/listen").await;
     assert_eq!(
         ack["params"]["notifications"],
         json!({ "toolsListChanged": true })
     );
     let mut deaf = http
-        .ask("subscriptions/listen", json!({ "notifications": {} }))
+        .request("subscriptions/listen", json!({ "notifications": {} }))
         .await;
     next(&mut deaf, "subscriptions/listen").await;
     harness.server.announce(ListChange::Prompts);
@@ -232,7 +232,7 @@ async fn a_listener_over_http_gets_all_statuses_of_a_task() {
     let http = ModernHttpClient::of(&server);
     let task = http.task("gated").await;
     let filter = json!({ "notifications": { "taskIds": [task] } });
-    let mut stream = http.ask("subscriptions/listen", filter).await;
+    let mut stream = http.request("subscriptions/listen", filter).await;
     assert!(stream.is_stream());
     let ack = next(&mut stream, "subscriptions/listen").await;
     assert_eq!(ack["method"], "notifications/subscriptions/acknowledged");

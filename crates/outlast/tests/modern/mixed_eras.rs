@@ -170,7 +170,7 @@ async fn listen(owners: &Owners, http: &ModernHttpClient, owner: usize, task: &s
     let mut filter = vec![task.to_owned()];
     filter.extend(owners.foreign(owner));
     let filter = json!({ "notifications": { "taskIds": filter } });
-    let mut stream = http.ask("subscriptions/listen", filter).await;
+    let mut stream = http.request("subscriptions/listen", filter).await;
     let ack = next(&mut stream, "subscriptions/listen").await;
     let accepted = &ack["params"]["notifications"];
     assert_eq!(*accepted, json!({ "taskIds": [task] }));

@@ -30,7 +30,7 @@ async fn a_principal_has_the_same_tasks_in_both_eras() {
         );
     }
     let filter = json!({ "notifications": { "taskIds": [task] } });
-    let mut notified = bob.ask("subscriptions/listen", filter).await;
+    let mut notified = bob.request("subscriptions/listen", filter).await;
     let ack = crate::http_client::next(&mut notified, "subscriptions/listen").await;
     assert_eq!(ack["params"]["notifications"], json!({}));
     // The same principal in a legacy session.
@@ -100,7 +100,7 @@ async fn an_address_has_a_quota() {
     let http = ModernHttpClient::of(&server);
     http.task("tidy").await;
     http.task("tidy").await;
-    let rejected = http.ask("tools/call", json!({ "name": "tidy" })).await;
+    let rejected = http.request("tools/call", json!({ "name": "tidy" })).await;
     assert_eq!(rejected.json().await["error"]["code"], -32603);
 }
 

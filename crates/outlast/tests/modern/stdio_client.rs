@@ -37,12 +37,12 @@ impl StdioClient {
     /// Sends a modern request and waits for its response; other messages are kept.
     pub(crate) async fn call(&mut self, method: &str, params: Value) -> Value {
         let id = self.send(method, params).await;
-        self.answer_to(id).await
+        self.response_to(id).await
     }
 
     pub(crate) async fn call_with(&mut self, method: &str, params: Value, can: Value) -> Value {
         let id = self.send_with(method, params, can).await;
-        self.answer_to(id).await
+        self.response_to(id).await
     }
 
     /// Calls a tool without arguments.
@@ -77,7 +77,7 @@ impl StdioClient {
     pub(crate) async fn legacy(&mut self, method: &str, params: Value) -> Value {
         let id = json!(self.fresh_id());
         self.request(&id, method, params).await;
-        self.answer_to(id).await
+        self.response_to(id).await
     }
 
     /// Asserts that no message arrives for a while.

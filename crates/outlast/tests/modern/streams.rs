@@ -20,7 +20,7 @@ async fn progress_precedes_the_response_on_its_stream() {
             params["_meta"]["io.modelcontextprotocol/logLevel"] = json!("debug");
         }
         harness.open_gate();
-        let mut response = http.ask("tools/call", params).await;
+        let mut response = http.request("tools/call", params).await;
         assert!(response.is_stream());
         assert_eq!(response.header("x-accel-buffering"), Some("no"));
         for step in 1..=3 {
@@ -51,7 +51,7 @@ async fn a_closed_stream_stops_a_plain_call() {
     let mut params = json!({ "name": "steps", "_meta": { "progressToken": 7 } });
     params["_meta"]["progressToken"] = json!("p");
     harness.open_gate();
-    let mut response = http.ask("tools/call", params).await;
+    let mut response = http.request("tools/call", params).await;
     next(&mut response, "tools/call").await;
     assert_eq!(harness.engine.running(), 1);
     drop(response);
@@ -68,7 +68,7 @@ async fn a_disconnect_before_the_response_stops_the_call() {
     let call = tokio::spawn({
         let http = http.clone();
         async move {
-            http.ask("tools/call", json!({ "name": "gated" }))
+            http.request("tools/call", json!({ "name": "gated" }))
                 .await
                 .status
         }
@@ -84,7 +84,7 @@ async fn a_disconnect_never_affects_a_task() {
     let harness = Harness::new().await;
     let server = serve_http(&harness.server).await;
     let http = ModernHttpClient::of(&server);
-    let created = http.ask("tools/call", json!({ "name": "gated" })).await;
+    let created = http.request("tools/call", json!({ "name": "gated" })).await;
     let created = created.json().await;
     let task = created["result"]["taskId"].as_str().unwrap();
     assert_eq!(http.status(task).await["status"], "working");
@@ -99,13 +99,13 @@ async fn the_accept_header_selects_the_form() {
     let server = serve_http(&harness.server).await;
     let http = ModernHttpClient::of(&server);
     let events = [("accept", "text/event-stream")];
-    let mut response = http.ask_with("tools/list", json!({}), &events).await;
+    let mut response = http.request_with("tools/list", json!({}), &events).await;
     assert!(response.is_stream());
     assert_eq!(next(&mut response, "tools/list").await["id"], "h");
     let json_only = [("accept", "application/json")];
     harness.gate.add_permits(4);
     let params = json!({ "name": "steps", "_meta": { "progressToken": 7 } });
-    let response = http.ask_with("tools/call", params, &json_only).await;
+    let response = http.request_with("tools/call", params, &json_only).await;
     let response = response.json().await;
     assert_eq!(response["result"]["content"][0]["text"], "arrived");
 }

@@ -202,7 +202,7 @@ async fn a_cancellation_racing_the_end_leaves_one_outcome() {
         let task = client.task("gated").await;
         let cancel = client.send("tasks/cancel", json!({ "taskId": task })).await;
         harness.open_gate();
-        client.answer_to(cancel).await;
+        client.response_to(cancel).await;
         let end = wait_for("the task ends", async || {
             let now = client.status(&task).await;
             (now["status"] != "working").then_some(now)
@@ -234,7 +234,7 @@ async fn a_cancelled_request_gets_no_response_and_its_task_continues() {
         .await;
     harness.until_idle().await;
     let created = client.send("tools/call", json!({ "name": "gated" })).await;
-    let task = client.answer_to(created.clone()).await["result"]["taskId"].clone();
+    let task = client.response_to(created.clone()).await["result"]["taskId"].clone();
     client
         .notify("notifications/cancelled", json!({ "requestId": created }))
         .await;

@@ -111,7 +111,7 @@ impl RmcpTestClient {
         // The schema here is that of 2025-11-25, so this response is not checked.
         let id = json!(self.fresh_id());
         self.request(&id, method, params).await;
-        self.answer_to(id).await
+        self.response_to(id).await
     }
 
     /// Calls a tool without a task and returns the text of its result.

@@ -64,7 +64,7 @@ async fn a_call_without_a_task_can_send_input_requests() {
     let request = client.next_message("elicitation/create").await;
     assert_eq!(request["params"]["_meta"].get(RELATED), None);
     client.name(&request, "Ada").await;
-    assert_eq!(text(&client.answer_to(id).await), r#"Some("Ada")"#);
+    assert_eq!(text(&client.response_to(id).await), r#"Some("Ada")"#);
 }
 
 #[tokio::test(start_paused = true)]
@@ -102,7 +102,7 @@ async fn a_prompt_can_send_input_requests() {
     let id = client.send("prompts/get", json!({ "name": "ask" })).await;
     let request = client.next_message("elicitation/create").await;
     client.name(&request, "Ada").await;
-    let answer = client.answer_to(id).await;
+    let answer = client.response_to(id).await;
     let said = &answer["result"]["messages"][0]["content"]["text"];
     assert_eq!(said, r#"Greet Some("Ada")"#);
 }

@@ -64,7 +64,7 @@ async fn progress_precedes_the_response_with_its_token() {
         assert_eq!(notification["params"]["progress"], f64::from(step));
     }
     assert_eq!(
-        client.answer_to(id).await["result"]["content"][0]["text"],
+        client.response_to(id).await["result"]["content"][0]["text"],
         "done"
     );
 }
@@ -83,7 +83,7 @@ async fn a_plain_call_can_send_an_input_request() {
         )
         .await;
     assert_eq!(
-        client.answer_to(id).await["result"]["content"][0]["text"],
+        client.response_to(id).await["result"]["content"][0]["text"],
         "\"accept\": \"Ada\""
     );
 }

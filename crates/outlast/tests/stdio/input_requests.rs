@@ -60,7 +60,7 @@ async fn an_input_request_is_sent_once_to_several_waits() {
         .respond(&input_request["id"], json!({ "action": "decline" }))
         .await;
     for wait in waits {
-        assert!(client.answer_to(wait).await.get("result").is_some());
+        assert!(client.response_to(wait).await.get("result").is_some());
     }
     client.silence().await;
     let mut announced = 0;

@@ -180,7 +180,7 @@ async fn a_prompt_can_send_an_input_request() {
     client
         .write(json!({ "jsonrpc": "2.0", "id": input_request["id"], "result": response }))
         .await;
-    let got = client.answer_to(asked_for).await;
+    let got = client.response_to(asked_for).await;
     assert_eq!(
         got["result"]["messages"][0]["content"]["text"],
         "Dear \"Ada\""

@@ -313,6 +313,6 @@ async fn input_requests_match_the_declared_capabilities() {
     assert_eq!(input_request["params"]["mode"], "url");
     able.respond(&input_request["id"], json!({ "action": "accept" }))
         .await;
-    let response = able.answer_to(id).await;
+    let response = able.response_to(id).await;
     assert_eq!(response["result"]["content"][0]["text"], "accept");
 }

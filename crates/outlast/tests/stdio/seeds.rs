@@ -38,7 +38,7 @@ async fn a_plain_call_gets_exactly_one_response() {
     let mut client = StdioClient::new().await;
     for tool in ["slow", "must", "fail"] {
         let id = client.send("tools/call", json!({ "name": tool })).await;
-        let response = client.answer_to(id).await;
+        let response = client.response_to(id).await;
         let rejected = tool == "must";
         assert_eq!(response.get("error").is_some(), rejected, "{response}");
         unanswered(&mut client, id).await;

@@ -110,7 +110,7 @@ async fn a_cancelled_task_cannot_be_cancelled_again() {
     // V1-CANCEL-3, V1-CANCEL-7, S2-93.
     assert_eq!(cancelled["result"]["status"], "cancelled");
     // A1-1, V1-RES-12.
-    let waited = client.answer_to(waiting).await;
+    let waited = client.response_to(waiting).await;
     assert_eq!(
         (&waited["error"]["code"], &waited["error"]["data"]["status"]),
         (&json!(-32603), &json!("cancelled"))
@@ -128,7 +128,7 @@ async fn a_cancelled_request_does_not_cancel_its_task() {
     let creating = client
         .send("tools/call", json!({ "name": "slow", "task": {} }))
         .await;
-    let id = client.answer_to(creating).await["result"]["task"]["taskId"]
+    let id = client.response_to(creating).await["result"]["task"]["taskId"]
         .as_str()
         .unwrap()
         .to_owned();
@@ -159,7 +159,7 @@ async fn a_blocked_result_blocks_nothing_else() {
     assert_eq!(status(&mut client, &id).await, "working");
     for wait in waits {
         assert_eq!(
-            client.answer_to(wait).await["result"]["content"][0]["text"],
+            client.response_to(wait).await["result"]["content"][0]["text"],
             "done"
         );
     }

@@ -28,11 +28,14 @@ async fn a_server_with_server_discover_is_modern() {
     assert_eq!(said[CAPABILITIES], json!({}));
     assert_eq!(said[INFO]["name"], "outlast");
     server.silence(Duration::from_secs(60)).await;
-    let met = client.server().await.unwrap();
-    assert_eq!((&*met.name, &*met.version), ("scripted", "2026-07-28"));
-    assert_eq!(met.generation, Generation::V2);
-    assert_eq!(met.instructions.as_deref(), Some("Be kind."));
-    assert!(met.is_modern());
+    let server_info = client.server().await.unwrap();
+    assert_eq!(
+        (&*server_info.name, &*server_info.version),
+        ("scripted", "2026-07-28")
+    );
+    assert_eq!(server_info.generation, Generation::V2);
+    assert_eq!(server_info.instructions.as_deref(), Some("Be kind."));
+    assert!(server_info.is_modern());
 }
 
 #[tokio::test(start_paused = true)]
@@ -46,9 +49,12 @@ async fn any_other_response_means_a_legacy_server() {
         server.refuse(&request, code, "what?").await;
         server.welcome("2025-11-25", harness::capabilities()).await;
         let client = connecting.await.unwrap().unwrap();
-        let met = client.server().await.unwrap();
-        assert!(!met.is_modern());
-        assert!(matches!(met.generation, Generation::V1(_)), "{code}");
+        let server_info = client.server().await.unwrap();
+        assert!(!server_info.is_modern());
+        assert!(
+            matches!(server_info.generation, Generation::V1(_)),
+            "{code}"
+        );
     }
     // A server that returns a result for every request.
     let (target, mut servers) = target();
@@ -191,8 +197,8 @@ async fn the_era_decides_the_generation() {
         (json!({}), Generation::None),
     ] {
         let (client, _server) = super::connected_with(auto(), declared.clone()).await;
-        let met = client.server().await.unwrap();
-        assert_eq!(met.generation, expected, "{declared}");
+        let server_info = client.server().await.unwrap();
+        assert_eq!(server_info.generation, expected, "{declared}");
     }
     // A2-9: the extension has no meaning in the legacy era.
     for (version, tasks) in [("2025-11-25", true), ("2025-06-18", false)] {
@@ -201,9 +207,9 @@ async fn the_era_decides_the_generation() {
         let mut server = servers.next().await;
         server.welcome(version, both.clone()).await;
         let client = connecting.await.unwrap().unwrap();
-        let met = client.server().await.unwrap();
-        assert_eq!(matches!(met.generation, Generation::V1(_)), tasks);
-        assert!(tasks || met.generation == Generation::None);
+        let server_info = client.server().await.unwrap();
+        assert_eq!(matches!(server_info.generation, Generation::V1(_)), tasks);
+        assert!(tasks || server_info.generation == Generation::None);
     }
 }
 
@@ -253,7 +259,7 @@ async fn a_client_of_one_era_uses_no_other() {
             "{failed:?}"
         );
         assert!(failed.to_string().contains("2026-07-28"), "{failed}");
-        server.gone().await;
+        server.until_closed().await;
         assert_eq!(server.log().len(), 1);
     }
     let (target, mut servers) = target();

@@ -165,7 +165,7 @@ async fn a_stream_has_notifications_and_the_response_and_closing_cancels() {
     list(&mut wire, &[]).await;
     let request = wire.next("POST", "tools/call").await;
     let token = request.body["params"]["_meta"]["progressToken"].clone();
-    let answer = request.answer(text("done"));
+    let answer = request.response(text("done"));
     let mut stream = request.stream().await;
     let call = call.await.unwrap();
     let mut updates = call.updates();
@@ -255,7 +255,7 @@ async fn retry_after_delays_requests() {
     let look = wire.next("POST", "tasks/get").await;
     assert!(began.elapsed() >= std::time::Duration::from_secs(1));
     let ended = task_result("completed", 100, json!({ "result": text("done") }));
-    let body = look.answer(ended);
+    let body = look.response(ended);
     // The body counts, whatever the status.
     look.json(400, "", &body).await;
     assert_eq!(result_text(&call.outcome().await.unwrap()), "done");

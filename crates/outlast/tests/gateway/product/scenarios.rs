@@ -100,14 +100,14 @@ pub(super) async fn cancelled_too_late(cell: Cell) {
     deployment.gate.until_waiting(1).await;
     if !cell.client.has_tasks() {
         deployment.gate.open();
-        let answer = caller.answer_to(id).await;
+        let answer = caller.response_to(id).await;
         if (cell.client, cell.client_transport) != (ClientKind::PlainModern, Transport::Http) {
             let cancelled = json!({ "requestId": id, "reason": "too late" });
             caller.notify("notifications/cancelled", cancelled).await;
         }
         return assert_says(caller.finish(json!({}), answer).await, "through");
     }
-    let begun = caller.answer_to(id).await;
+    let begun = caller.response_to(id).await;
     deployment.gate.open();
     let task = json!({ "taskId": task_in(&begun) });
     assert_says(caller.finish(json!({}), begun).await, "through");
@@ -185,7 +185,7 @@ pub(super) async fn client_leaves(cell: Cell) {
     let mut caller = deployment.caller().await;
     let id = caller.send("tools/call", call_params(cell, "gated")).await;
     let begun = if cell.client.has_tasks() {
-        caller.answer_to(id).await
+        caller.response_to(id).await
     } else {
         Value::Null
     };
