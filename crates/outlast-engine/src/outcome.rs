@@ -93,7 +93,7 @@ impl Outcome {
         Self::Error(body, code, Some(message))
     }
 
-    /// Whether this is an error as [`Outcome::unknown`] makes it. Another server may have sent it.
+    /// Whether this is an error like that of [`Outcome::unknown`], from this or another server.
     pub fn is_unknown(&self) -> bool {
         let Self::Error(body, ..) = self else {
             return false;
@@ -120,7 +120,7 @@ impl Outcome {
         }
     }
 
-    /// The body, taken out.
+    /// Returns the body, unless cancelled.
     pub(crate) fn into_body(self) -> Option<Raw> {
         match self {
             Self::Result(body) | Self::ToolError(body, _) | Self::Error(body, ..) => Some(body),

@@ -51,8 +51,8 @@ impl Engine {
         let stage = CallStage::Plain(task.clone(), Some(sender));
         let call_state = Arc::new(CallState::new(&task, stage, local_data));
         self.inner.calls.add(call_state.clone());
-        // A shutdown waits for the calls that it finds. It may have found none before this one was
-        // added.
+        // A shutdown waits for the calls that exist when it begins. It may have begun before this call
+        // was added.
         if let Err(closing) = self.inner.check_open() {
             self.inner.calls.take(call_state.id, call_state.attempt);
             return Err(closing);
@@ -168,7 +168,7 @@ impl RunningCall {
             records: [records.clone(), status_records].concat(),
         });
         let inserted = self.inner.insert_result(self.call_state.id, received).await;
-        let kept = match inserted {
+        let stored = match inserted {
             Ok(InsertResult::New(task)) => {
                 self.inner.status_records_stored(has_records);
                 Ok(task)
@@ -181,7 +181,7 @@ impl RunningCall {
                 Err(error.into())
             }
         };
-        self.finish_promotion(kept, records).await
+        self.finish_promotion(stored, records).await
     }
 
     /// Removes the task that the store may have inserted without a reply.
@@ -197,16 +197,16 @@ impl RunningCall {
     /// Decides how the call continues after the reply of the store.
     async fn finish_promotion(
         mut self,
-        kept: Result<Committed<Task>, EngineError>,
+        stored: Result<Committed<Task>, EngineError>,
         records: Vec<RecordWrite>,
     ) -> Result<Promotion, (Box<Self>, EngineError)> {
-        let finished = self.call_state.end_promotion(kept.as_ref().ok());
-        match (finished, kept) {
-            (Some(outcome), kept) => {
+        let finished = self.call_state.end_promotion(stored.as_ref().ok());
+        match (finished, stored) {
+            (Some(outcome), stored) => {
                 self.inner
                     .calls
                     .take(self.call_state.id, self.call_state.attempt);
-                if kept.is_ok()
+                if stored.is_ok()
                     && self
                         .inner
                         .remove_unless_ended(self.call_state.id)
