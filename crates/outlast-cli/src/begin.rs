@@ -2,7 +2,7 @@
 
 use crate::terminal;
 
-/// Prints the first commands to try, to stderr: nothing was asked for, so there is no data.
+/// Prints the first commands to try, to stderr, because stdout is for data.
 pub(crate) fn print() {
     TEXT.lines().for_each(terminal::err);
 }

@@ -16,7 +16,7 @@ use crate::terminal_host::{DeferAnswers, TerminalHost};
 /// A connection, and its session if the session can outlive it.
 pub(crate) struct ServerConnection {
     pub(crate) client: Client,
-    /// Knows the connection under `name`, and its tasks.
+    /// Follows the tasks of the connection, which has the name `name` in it.
     pub(crate) hub: Hub,
     pub(crate) name: ConnectionName,
     session: Option<OpenSession>,
@@ -38,12 +38,12 @@ pub(crate) async fn connect(
     purpose: Purpose<'_>,
 ) -> Result<ServerConnection, Failure> {
     let mut declared = DeclaredInput::by(host);
-    let mut comes_back = false;
+    let mut is_resumed = false;
     if let Some((url, session)) = &server.session
         && let Some(stored) = sessions::find(url, purpose, declared)
     {
         stored.resume(session);
-        (declared, comes_back) = (stored.declared, true);
+        (declared, is_resumed) = (stored.declared, true);
     }
     let handler: Arc<dyn ClientHandler> = match (host.handler(), declared) {
         (_, DeclaredInput::Nothing) => Arc::new(NoHandler),
@@ -68,7 +68,7 @@ pub(crate) async fn connect(
             printed: server.printed.lines(),
         }))
     })?;
-    if comes_back {
+    if is_resumed {
         // If the session is gone, this request fails and opens another.
         let _ = client.ping().await;
     }
@@ -112,18 +112,18 @@ async fn report_silence<T>(
 impl ServerConnection {
     /// Stores the session for a later command, with the id of a task that continues in it.
     pub(crate) fn keep_session(&self, task: Option<&str>) {
-        if let Some(left) = &self.session {
-            left.session.keep();
+        if let Some(session) = &self.session {
+            session.session.keep();
             if let Some(task) = task {
-                let _ = left.task.set(task.to_owned());
+                let _ = session.task.set(task.to_owned());
             }
         }
     }
 
     pub(crate) async fn close(self) {
-        if let Some(left) = &self.session {
-            let task = left.task.get().map(String::as_str);
-            sessions::store(&left.url, &left.session, left.declared, task);
+        if let Some(session) = &self.session {
+            let task = session.task.get().map(String::as_str);
+            sessions::store(&session.url, &session.session, session.declared, task);
         }
         self.client.close().await;
     }

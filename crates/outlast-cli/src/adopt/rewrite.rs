@@ -71,7 +71,7 @@ fn adopt_one(server: &CstObject, program: &str) -> ServerChange {
     let Some(args) = Args::of(server) else {
         return ServerChange::Unchanged("its `args` are not a list of strings");
     };
-    if args.are_ours(&command) {
+    if args.start_relay(&command) {
         return ServerChange::Unchanged("it starts through `outlast stdio` already");
     }
     let mut words = vec!["stdio".to_owned()];
@@ -86,7 +86,7 @@ fn adopt_one(server: &CstObject, program: &str) -> ServerChange {
     words.extend(["--".to_owned(), command.clone()]);
     match &args.array {
         Some(array) => {
-            // From the last to the first: an insertion in the middle would leave a further space.
+            // The last word first, always at the front: an insertion in the middle adds a space.
             for word in words.into_iter().rev() {
                 array.insert(0, CstInputValue::String(word));
             }
@@ -100,13 +100,13 @@ fn adopt_one(server: &CstObject, program: &str) -> ServerChange {
         }
     }
     set_command(server, program);
-    ServerChange::Changed(shown(&command, &args.words))
+    ServerChange::Changed(command_line(&command, &args.words))
 }
 
 fn undo_one(server: &CstObject) -> ServerChange {
     let command = text_of(server, "command").unwrap_or_default();
     let args = Args::of(server).unwrap_or_default();
-    if !args.are_ours(&command) {
+    if !args.start_relay(&command) {
         return ServerChange::Unchanged("it does not start through `outlast stdio`");
     }
     let end = args.words.iter().position(|word| word == "--");
@@ -123,7 +123,7 @@ fn undo_one(server: &CstObject) -> ServerChange {
         args.remove();
     }
     set_command(server, command);
-    ServerChange::Changed(shown(command, rest))
+    ServerChange::Changed(command_line(command, rest))
 }
 
 #[derive(Default)]
@@ -148,7 +148,7 @@ impl Args {
     }
 
     /// Whether the server starts through `outlast stdio`.
-    fn are_ours(&self, command: &str) -> bool {
+    fn start_relay(&self, command: &str) -> bool {
         is_relay(command.as_ref(), &self.words)
     }
 }
@@ -164,7 +164,7 @@ fn set_command(server: &CstObject, command: &str) {
     }
 }
 
-fn shown(command: &str, args: &[String]) -> String {
+fn command_line(command: &str, args: &[String]) -> String {
     let words = std::iter::once(command).chain(args.iter().map(String::as_str));
     words.collect::<Vec<_>>().join(" ")
 }

@@ -66,13 +66,13 @@ pub(crate) async fn run(args: args::Demo) -> Result<(), Failure> {
     signals.during(stopping).await?;
     done?;
     if url != StoreUrl::Memory {
-        say_what_is_stored(&url)?;
+        print_stored_tasks(&url)?;
     }
     Ok(())
 }
 
 /// Prints whether every task of the store has its outcome. A run that was stopped can leave others.
-fn say_what_is_stored(url: &StoreUrl) -> Result<(), Failure> {
+fn print_stored_tasks(url: &StoreUrl) -> Result<(), Failure> {
     let store = dirs::store_argument(url);
     say!("");
     match interrupted::find(url)?.len() {
