@@ -39,7 +39,7 @@ pub(crate) fn confirm_and_sample() -> Tool {
     .hints(Hints::READ_ONLY)
 }
 
-/// Asks the model. The context of the running tool is available by `current`.
+/// Asks the model. `current` returns the context of the running tool.
 async fn line_about(topic: &str) -> Result<String, String> {
     let cx = current().ok_or("no tool is running")?;
     let request = SamplingRequest::new(topic)

@@ -1,9 +1,9 @@
-//! The keys that encrypt what a server gives away and gets back: `requestState`, and the pass of a
+//! The keys for data that a server sends out and receives again: `requestState`, and the pass of a
 //! request that one node forwards to another.
 //!
-//! The keys are a record in the store, so every process on that store opens what another one has
-//! sealed, also after a restart. A new key replaces the newest one after [`KEY_LIFETIME`]; the one
-//! before is kept, because what it has sealed is valid for much less time.
+//! The keys are a record in the store, so every process on that store can decrypt the data, also
+//! after a restart. After [`KEY_LIFETIME`] a new key is used. The previous key still decrypts; one
+//! such key is enough, because the data is valid for much less than a lifetime.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,7 +20,7 @@ use sha2::{Digest, Sha256};
 /// The keys of one store.
 pub(crate) struct KeyRing {
     store: Arc<dyn Store>,
-    /// What this process has read; empty before the first use.
+    /// The keys that this process has read; empty before the first use.
     keys: RwLock<Arc<Keys>>,
 }
 
@@ -103,7 +103,7 @@ impl KeyRing {
         self.keys.read().clone()
     }
 
-    /// Keys whose first one is not too old. The first call creates it.
+    /// The keys, of which the newest is younger than [`KEY_LIFETIME`]. Creates that key if necessary.
     async fn newest(&self, now: Timestamp) -> Result<Arc<Keys>, StoreError> {
         let known = self.current();
         if known.is_usable(now) {
@@ -125,7 +125,7 @@ impl KeyRing {
                 expires: None,
                 bytes: keys.encode().into(),
             };
-            // Of several nodes that do this at the same time, one writes its key, and all read it.
+            // If several nodes do this at the same time, one of them writes its key, and all read it.
             let swap = RecordSwap {
                 expected: stored,
                 record,
@@ -215,13 +215,14 @@ fn millis(duration: Duration) -> u64 {
     duration.as_millis() as u64
 }
 
-/// After how long a new key is used.
+/// How long a key is used to encrypt.
 const KEY_LIFETIME: Duration = Duration::from_secs(24 * 3_600);
 
 /// How many keys are stored.
 const MAX_KEYS: usize = 2;
 
-/// The time between two reads of the keys because of an unknown one, which anyone can send.
+/// The minimum time between two reads of the keys because of an unknown key id. Any client can send
+/// one.
 const MIN_READ_INTERVAL: Duration = Duration::from_millis(250);
 
 const KEY_BYTES: usize = 32;

@@ -18,16 +18,19 @@ pub(crate) async fn read(
     on_line: impl Fn(&[u8]),
 ) -> Result<(), TransportError> {
     let broken = |error: io::Error| TransportError::Broken(error.to_string());
-    // The line ending does not count.
-    let most = limit as u64 + 2;
+    // The limit does not include the line ending.
+    let max_line_bytes = limit as u64 + 2;
     loop {
         let mut line = Vec::new();
-        let read = (&mut input).take(most).read_until(b'\n', &mut line).await;
+        let read = (&mut input)
+            .take(max_line_bytes)
+            .read_until(b'\n', &mut line)
+            .await;
         let read = read.map_err(broken)?;
         if read == 0 {
             return Ok(());
         }
-        let message = if line.last() != Some(&b'\n') && read as u64 == most {
+        let message = if line.last() != Some(&b'\n') && read as u64 == max_line_bytes {
             match too_large(&mut input, line, limit as u64).await? {
                 Some(failed) => failed,
                 None => continue,
@@ -53,8 +56,8 @@ async fn too_large(
     start: Vec<u8>,
     limit: u64,
 ) -> Result<Option<Incoming>, TransportError> {
-    let mut answered = ResponseIdFinder::default();
-    answered.take(&start);
+    let mut response_id = ResponseIdFinder::default();
+    response_id.take(&start);
     let mut bytes = start.len() as u64;
     drop(start);
     let error = |bytes, is_whole| TransportError::TooLarge {
@@ -67,14 +70,14 @@ async fn too_large(
         let part = part.map_err(|error| TransportError::Broken(error.to_string()))?;
         let end = part.iter().position(|byte| *byte == b'\n');
         let used = end.unwrap_or(part.len());
-        answered.take(&part[..used]);
+        response_id.take(&part[..used]);
         bytes += used as u64;
         let is_whole = end.is_some() || part.is_empty();
         input.consume(used + usize::from(end.is_some()));
         if is_whole {
             let error = error(bytes, true);
             tracing::warn!(error = error.brief(), "dropped a message that is too large");
-            let id = answered.id().cloned();
+            let id = response_id.id().cloned();
             return Ok(id.map(|id| Incoming::Failed { id, error }));
         }
         if bytes > limit.saturating_mul(ENDLESS_FACTOR) {
