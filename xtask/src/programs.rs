@@ -26,7 +26,7 @@ pub(crate) fn run() -> Result<(), String> {
     record::begin(RAW_RECORD)?;
     // Read before the build, which can replace this program at its path.
     let own = std::env::current_exe().map_err(|error| error.to_string())?;
-    let names = built()?;
+    let names = build_tests()?;
     let runner = serde_json::json!([own, "observe"]);
     let mut command = Command::new(env!("CARGO"));
     command
@@ -52,7 +52,7 @@ fn postgres() -> Result<(), String> {
 }
 
 /// Builds the test programs and returns their names by path.
-fn built() -> Result<BTreeMap<String, String>, String> {
+fn build_tests() -> Result<BTreeMap<String, String>, String> {
     let mut command = Command::new(env!("CARGO"));
     command
         .args(TESTS)

@@ -4,7 +4,7 @@
 pub(crate) struct Rounds<const N: usize, T = f64>(Vec<[T; N]>);
 
 impl<const N: usize, T: Copy> Rounds<N, T> {
-    /// Runs `rounds` rounds after a warm-up. Another side goes first in each round.
+    /// Runs `rounds` rounds after a warm-up. In each round another side is the first.
     pub(crate) fn run<E>(
         rounds: usize,
         mut turn: impl FnMut(usize) -> Result<T, E>,
@@ -32,12 +32,12 @@ impl<const N: usize, T: Copy> Rounds<N, T> {
 
 impl<const N: usize> Rounds<N> {
     /// The median figure of a side.
-    pub(crate) fn of(&self, side: usize) -> f64 {
+    pub(crate) fn median_of(&self, side: usize) -> f64 {
         median(self.0.iter().map(|figures| figures[side]))
     }
 
-    /// The difference of every side to `base` in the same round.
-    pub(crate) fn above(&self, base: usize) -> Self {
+    /// The figure of every side minus that of `base` in the same round.
+    pub(crate) fn minus(&self, base: usize) -> Self {
         let less = |figures: &[f64; N]| figures.map(|figure| figure - figures[base]);
         Self(self.0.iter().map(less).collect())
     }

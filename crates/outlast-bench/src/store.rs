@@ -10,7 +10,7 @@ use tokio::task::JoinSet;
 
 use crate::environment::Environment;
 use crate::http::mcp_client::Generation;
-use crate::http::serve::{Ours, Server};
+use crate::http::serve::{OutlastServer, Server};
 use crate::http::target::Target;
 use crate::machine::{processor, resident_of};
 use crate::rawlog::RawLog;
@@ -22,7 +22,8 @@ use crate::{BenchResult, runtime};
 pub(crate) fn lifecycles(environment: &Environment, table: &mut Table) -> BenchResult<()> {
     let runtime = runtime()?;
     let file = environment.folder.path().join("lifecycles.db");
-    let ours = runtime.block_on(async { Ours::open(Ours::sqlite(&file).await?).await })?;
+    let ours = runtime
+        .block_on(async { OutlastServer::open(OutlastServer::sqlite(&file).await?).await })?;
     let log = RawLog::start(&environment.folder.path().join("lifecycles.log"))?;
     for callers in [1, 16, 256] {
         let rounds = Rounds::<2, Pace>::run(environment.scale.rounds, |side| {
@@ -39,8 +40,8 @@ pub(crate) fn lifecycles(environment: &Environment, table: &mut Table) -> BenchR
         let show = |side| {
             format!(
                 "{} /s, {:.0} µs CPU",
-                whole(per_second.of(side)),
-                cpu.of(side)
+                whole(per_second.median_of(side)),
+                cpu.median_of(side)
             )
         };
         table.row(Row {
@@ -104,9 +105,9 @@ pub(crate) fn retained(environment: &Environment, table: &mut Table) -> BenchRes
             "open with {} tasks, from the start of the process until it takes calls; beside reading the file",
             count(most)
         ),
-        ours: format!("{:.2} s", rounds.of(0)),
-        other: format!("{:.2} s", rounds.of(1)),
-        value: rounds.of(0),
+        ours: format!("{:.2} s", rounds.median_of(0)),
+        other: format!("{:.2} s", rounds.median_of(1)),
+        value: rounds.median_of(0),
         unit: Unit::Seconds,
         bar: Some(3.0),
     });

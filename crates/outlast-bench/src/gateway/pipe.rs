@@ -64,7 +64,7 @@ impl Pipe {
             }
         }
         let processor = processor_of(self.child.id())? - before;
-        Ok(Cost::of(&times, began.elapsed(), processor))
+        Ok(Cost::from_times(&times, began.elapsed(), processor))
     }
 }
 

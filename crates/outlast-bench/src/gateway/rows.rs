@@ -36,13 +36,13 @@ pub(crate) fn calls(environment: &Environment, table: &mut Table) -> BenchResult
             ),
             (
                 format!("median latency added to it, {at}"),
-                rounds.map(|cost| cost.latency).above(direct),
+                rounds.map(|cost| cost.latency).minus(direct),
                 0.5,
             ),
         ];
         for (figure, added, most) in figures {
-            let show = |side| micros(added.of(side));
-            let better = if added.of(peers[0].0) < added.of(peers[1].0) {
+            let show = |side| micros(added.median_of(side));
+            let better = if added.median_of(peers[0].0) < added.median_of(peers[1].0) {
                 peers[0].0
             } else {
                 peers[1].0
@@ -59,8 +59,8 @@ pub(crate) fn calls(environment: &Environment, table: &mut Table) -> BenchResult
             });
         }
         let paces = rounds.map(|cost| cost.per_second);
-        let direct = rounds.map(|cost| cost.latency).of(direct);
-        let pace = |side| whole(paces.of(side));
+        let direct = rounds.map(|cost| cost.latency).median_of(direct);
+        let pace = |side| whole(paces.median_of(side));
         table.note(format!(
             "calls per second, {at}: mcp-proxy {}, supergateway {}, ours {}; a direct call takes {}",
             pace(1),
@@ -89,14 +89,14 @@ pub(crate) fn calls_to_a_url(environment: &Environment, table: &mut Table) -> Be
         for (figure, added, other, bar) in [
             (
                 format!("CPU added to a plain `tools/call` at a URL, {at}"),
-                processor.of(ours),
-                format!("rmcp takes {}", micros(processor.of(direct))),
+                processor.median_of(ours),
+                format!("rmcp takes {}", micros(processor.median_of(direct))),
                 Some(processor_bar),
             ),
             (
                 format!("median latency added to it, {at}"),
-                latency.above(direct).of(ours),
-                format!("a direct call takes {}", micros(latency.of(direct))),
+                latency.minus(direct).median_of(ours),
+                format!("a direct call takes {}", micros(latency.median_of(direct))),
                 latency_bar,
             ),
         ] {
@@ -128,9 +128,9 @@ pub(crate) fn tasks(environment: &Environment, table: &mut Table) -> BenchResult
             let operations = [Operation::Call, Operation::Call, Operation::Lifecycle];
             let rounds = environment.gateway_rounds(operations, sessions, sides)?;
             let costs = rounds.map(|cost| cost.processor);
-            let times = rounds.map(|cost| cost.latency).above(0);
+            let times = rounds.map(|cost| cost.latency).minus(0);
             let show = |side| {
-                let (cost, time) = (micros(costs.of(side)), micros(times.of(side)));
+                let (cost, time) = (micros(costs.median_of(side)), micros(times.median_of(side)));
                 format!("{cost} CPU, {time} median latency")
             };
             table.row(Row {

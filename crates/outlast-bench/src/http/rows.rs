@@ -203,7 +203,13 @@ fn row<const N: usize>(
 ) -> Row {
     let paces = rounds.map(|cost| cost.per_second);
     let costs = rounds.map(|cost| cost.processor);
-    let show = |side| format!("{:.1} µs CPU, {} /s", costs.of(side), whole(paces.of(side)));
+    let show = |side| {
+        format!(
+            "{:.1} µs CPU, {} /s",
+            costs.median_of(side),
+            whole(paces.median_of(side))
+        )
+    };
     Row {
         figure,
         ours: show(ours),

@@ -85,9 +85,9 @@ impl Target {
             .spawn()
             .map_err(|error| format!("{command:?}: {error}"))?;
         let target = Self::new(child, address, generation);
-        let patient_until = Instant::now() + START_TIMEOUT;
+        let deadline = Instant::now() + START_TIMEOUT;
         while TcpStream::connect(address).is_err() {
-            if Instant::now() > patient_until {
+            if Instant::now() > deadline {
                 return Err(format!("{command:?} does not listen at {address}").into());
             }
             std::thread::sleep(Duration::from_millis(50));
@@ -121,7 +121,7 @@ impl Target {
         self.child.id()
     }
 
-    /// Ends it in order, like a service manager.
+    /// Closes the server's standard input and waits until the process has ended.
     pub(crate) fn stop(mut self) -> BenchResult<()> {
         drop(self.child.stdin.take());
         let status = self.child.wait()?;
@@ -197,13 +197,13 @@ impl Target {
             BenchResult::Ok(all)
         })?;
         let processor = processor_of(self.child.id())? - before;
-        Ok(Cost::of(&times, began.elapsed(), processor))
+        Ok(Cost::from_times(&times, began.elapsed(), processor))
     }
 }
 
 impl Cost {
     /// The cost of operations with these times in microseconds, and the processor time in seconds.
-    pub(crate) fn of(times: &[f64], took: Duration, processor: f64) -> Self {
+    pub(crate) fn from_times(times: &[f64], took: Duration, processor: f64) -> Self {
         let operations = times.len() as f64;
         Self {
             per_second: operations / took.as_secs_f64(),

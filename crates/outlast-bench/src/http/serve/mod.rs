@@ -18,14 +18,14 @@ use tracing_subscriber::layer::SubscriberExt;
 use super::mcp_client::ARGUMENTS;
 use crate::{BenchResult, runtime};
 
-pub(crate) use ours::Ours;
+pub(crate) use ours::OutlastServer;
 
-/// A server. The number is that of the tasks retained from the start.
+/// A server. The number says how many ended tasks it stores before the measurement.
 #[derive(Clone, Debug)]
 pub(crate) enum Server {
-    /// Ours on the memory store.
+    /// OutlastServer on the memory store.
     Memory(usize),
-    /// Ours on a file.
+    /// OutlastServer on a file.
     Sqlite(PathBuf, usize),
     /// rmcp's, with its `TaskManager`, which keeps all tasks in memory.
     Rmcp(usize),
@@ -71,9 +71,14 @@ pub(crate) fn run(server: Server) -> BenchResult<()> {
     log()?;
     runtime()?.block_on(async {
         match server {
-            Server::Memory(retained) => Ours::open(Ours::memory()).await?.serve(retained).await,
+            Server::Memory(retained) => {
+                OutlastServer::open(OutlastServer::memory())
+                    .await?
+                    .serve(retained)
+                    .await
+            }
             Server::Sqlite(path, retained) => {
-                let ours = Ours::open(Ours::sqlite(&path).await?).await?;
+                let ours = OutlastServer::open(OutlastServer::sqlite(&path).await?).await?;
                 ours.serve(retained).await
             }
             Server::Rmcp(retained) => rmcp::serve(retained).await,
@@ -100,14 +105,14 @@ async fn serve_router(router: axum::Router) -> BenchResult<()> {
     use axum::serve::ListenerExt;
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
     let address = listener.local_addr()?;
-    // As our server does.
+    // Outlast sets this option, too.
     let listener = listener.tap_io(|stream| drop(stream.set_nodelay(true)));
     tokio::spawn(async move { axum::serve(listener, router).await });
-    until_released(address).await
+    until_stdin_ends(address).await
 }
 
 /// Prints the address of the server and waits until standard input ends.
-async fn until_released(address: SocketAddr) -> BenchResult<()> {
+async fn until_stdin_ends(address: SocketAddr) -> BenchResult<()> {
     println!("{address}");
     let mut nothing = Vec::new();
     tokio::io::stdin().read_to_end(&mut nothing).await?;

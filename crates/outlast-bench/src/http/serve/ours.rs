@@ -20,14 +20,14 @@ use crate::store::Lifecycle;
 
 /// An engine whose tools return immediately.
 #[derive(Clone)]
-pub(crate) struct Ours {
+pub(crate) struct OutlastServer {
     mcp: Arc<McpServer>,
     engine: Engine,
     store: Arc<dyn Store>,
     tools: Tools,
 }
 
-impl Ours {
+impl OutlastServer {
     pub(crate) fn memory() -> Arc<dyn Store> {
         Arc::new(MemoryStore::new())
     }
@@ -73,7 +73,7 @@ impl Ours {
             .with_max_requests_per_second(None)
             .with_max_sessions_per_owner(usize::MAX);
         let server = http::serve(self.mcp.clone(), options).await?;
-        super::until_released(server.local_addr()).await?;
+        super::until_stdin_ends(server.local_addr()).await?;
         server.shutdown().await;
         self.close().await
     }
@@ -102,7 +102,7 @@ impl Ours {
     }
 }
 
-impl Lifecycle for Ours {
+impl Lifecycle for OutlastServer {
     async fn lifecycle(&self) -> BenchResult<()> {
         let owner = Owner::principal("bench");
         let params = format!(r#"{{"name":"nothing","arguments":{ARGUMENTS}}}"#);
