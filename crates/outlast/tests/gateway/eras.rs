@@ -96,11 +96,13 @@ async fn an_rmcp_tool_sends_input_requests_to_a_legacy_client() {
 }
 
 /// The first request on a new connection for a client of that kind.
-async fn first_request(kind: ClientKind, can: Value) -> Value {
+async fn first_request(kind: ClientKind, capabilities: Value) -> Value {
     let (target, mut servers) = scripted::target();
     let (_, mcp_server) = gateway(Upstream::new("played", target, auto())).await;
     let connecting =
-        tokio::spawn(async move { connect_declaring(kind, &mcp_server, "by-hand", can).await });
+        tokio::spawn(
+            async move { connect_declaring(kind, &mcp_server, "by-hand", capabilities).await },
+        );
     let first = servers.next().await.next_request().await;
     connecting.abort();
     first
@@ -108,7 +110,7 @@ async fn first_request(kind: ClientKind, can: Value) -> Value {
 
 #[tokio::test(start_paused = true)]
 async fn a_legacy_client_with_input_support_gets_a_legacy_connection() {
-    for (kind, can, method) in [
+    for (kind, capabilities, method) in [
         (ClientKind::V1, json!({ "elicitation": {} }), "initialize"),
         (
             ClientKind::PlainLegacy,
@@ -122,8 +124,8 @@ async fn a_legacy_client_with_input_support_gets_a_legacy_connection() {
             "server/discover",
         ),
     ] {
-        let first = first_request(kind, can.clone()).await;
-        assert_eq!(first["method"], method, "{kind:?} {can}");
+        let first = first_request(kind, capabilities.clone()).await;
+        assert_eq!(first["method"], method, "{kind:?} {capabilities}");
     }
 }
 
@@ -132,13 +134,13 @@ async fn a_server_without_initialize_gets_a_modern_connection() {
     // V2-ERA-7: the handshake is not tried again.
     let (target, mut servers) = scripted::target();
     let (_, mcp_server) = gateway(Upstream::new("played", target, auto())).await;
-    for (round, can) in [json!({ "elicitation": {} }), json!({ "sampling": {} })]
+    for (round, capabilities) in [json!({ "elicitation": {} }), json!({ "sampling": {} })]
         .into_iter()
         .enumerate()
     {
         let mcp_server = mcp_server.clone();
         let connecting = tokio::spawn(async move {
-            connect_declaring(ClientKind::V1, &mcp_server, "by-hand", can).await
+            connect_declaring(ClientKind::V1, &mcp_server, "by-hand", capabilities).await
         });
         if round == 0 {
             let mut server = servers.next().await;
@@ -181,7 +183,7 @@ async fn a_task_of_a_v2_server_is_returned_at_once() {
     let mut server = servers.next().await;
     discovered(&mut server).await;
     let call = modern_call(&mut server).await;
-    let made = json!({
+    let created = json!({
         "resultType": "task",
         "taskId": "t1",
         "status": "working",
@@ -190,7 +192,7 @@ async fn a_task_of_a_v2_server_is_returned_at_once() {
         "ttlMs": 600_000,
         "pollIntervalMs": 60_000,
     });
-    server.reply(&call, made).await;
+    server.reply(&call, created).await;
     let answer = tokio::time::timeout(hour / 2, calling).await;
     let answer = answer.unwrap().unwrap();
     assert_eq!(answer["result"]["resultType"], "task", "{answer}");
