@@ -120,7 +120,7 @@ impl Policy {
         )
     }
 
-    /// The TTL in milliseconds that a caller gets who requests one of `ttl_ms`.
+    /// The TTL in milliseconds for a caller that requests a TTL of `ttl_ms`.
     pub fn granted_ttl_ms(&self, ttl_ms: Option<u64>) -> u64 {
         let requested = ttl_ms.unwrap_or(millis(self.default_ttl));
         requested.min(millis(self.max_ttl))

@@ -61,7 +61,7 @@ impl Raw {
         Self::written_with_capacity(0, write)
     }
 
-    /// The same with capacity for a payload of so many bytes.
+    /// The same with capacity for a payload of this size.
     pub(crate) fn written_with_capacity(payload: usize, write: impl FnOnce(&mut String)) -> Self {
         let mut text = String::with_capacity(256 + payload);
         write(&mut text);

@@ -17,7 +17,7 @@ impl Cancellation {
         self.raise(REQUESTED);
     }
 
-    /// The outcome is not used any more.
+    /// The outcome is no longer used.
     pub(crate) fn abort(&self) {
         self.raise(ABORTED);
     }

@@ -62,7 +62,7 @@ impl Inner {
         let outcome = tokio::select! {
             biased;
             outcome = AssertUnwindSafe(work).catch_unwind() => outcome.unwrap_or_else(|_| panicked()),
-            // The work is dropped: its outcome is not used any more.
+            // The work is dropped, because its outcome is no longer used.
             () = stopped => return,
         };
         self.metrics

@@ -89,10 +89,10 @@ pub async fn due_is_limited(store: &Arc<dyn Store>) {
 /// A removed task is never due.
 pub async fn removed_task_is_never_due(store: &Arc<dyn Store>) {
     let open = stored(store, task(1)).await;
-    let over = stored(store, task(2)).await;
-    let over = ended(store, &over, result("1")).await;
+    let ended_task = stored(store, task(2)).await;
+    let ended_task = ended(store, &ended_task, result("1")).await;
     removed(store, &open).await;
-    removed(store, &over).await;
+    removed(store, &ended_task).await;
     assert_eq!(due(store, Timestamp(u64::MAX)).await, DueTasks::default());
 }
 
@@ -130,9 +130,12 @@ pub async fn run_limit_is_due_while_the_task_works(store: &Arc<dyn Store>) {
     // It waits for one second.
     let works = changed(store, &waiting, provide_input("name")).await;
     only_due_at(store, CREATED.plus(11_000)).await;
-    let over = ended(store, &works, result("1")).await;
-    only_due_at(store, over.expires()).await;
-    assert!(over.expires() > CREATED.plus(TTL_MS), "kept after the end");
+    let ended_task = ended(store, &works, result("1")).await;
+    only_due_at(store, ended_task.expires()).await;
+    assert!(
+        ended_task.expires() > CREATED.plus(TTL_MS),
+        "kept after the end"
+    );
 }
 
 fn with_ttl(n: u64, ttl: u64) -> crate::task::Task {

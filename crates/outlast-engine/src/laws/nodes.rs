@@ -20,7 +20,7 @@ pub async fn orphans_are_offered_once(store: &Arc<dyn Store>) {
     let _feeds = joined(store, [NODE_A, NODE_B, NODE_C]).await;
     let orphan = stored(store, task_at(1, NODE_A)).await;
     stored(store, task_at(2, NODE_B)).await;
-    left(store, NODE_A).await;
+    leave(store, NODE_A).await;
     assert_eq!(offered(store, NODE_B).await, [orphan.id]);
     assert_eq!(offered(store, NODE_B).await, []);
     assert_eq!(offered(store, NODE_C).await, []);
@@ -46,7 +46,7 @@ pub async fn detached_tasks_are_never_offered(store: &Arc<dyn Store>) {
     let given = changed(store, &given, detach(&given)).await;
     assert_eq!(given.executor, NodeId::DETACHED);
     let left_behind = stored(store, task_at(4, NODE_A)).await;
-    left(store, NODE_A).await;
+    leave(store, NODE_A).await;
     changed(store, &first, status(&first, "reported")).await;
     assert_eq!(offered(store, NODE_B).await, [left_behind.id]);
     assert_eq!(offered(store, NODE_B).await, []);
@@ -91,7 +91,7 @@ pub async fn offer_returns_when_its_node_leaves(store: &Arc<dyn Store>) {
     let _feeds = joined(store, [NODE_A, NODE_B]).await;
     assert_eq!(offered(store, NODE_A).await, [orphan.id]);
     assert_eq!(offered(store, NODE_B).await, []);
-    left(store, NODE_A).await;
+    leave(store, NODE_A).await;
     assert_eq!(offered(store, NODE_B).await, [orphan.id]);
 }
 
@@ -112,7 +112,7 @@ pub async fn task_taken_over_belongs_to_its_new_executor(store: &Arc<dyn Store>)
     assert_eq!(offered(store, NODE_A).await, [orphan.id]);
     changed(store, &orphan, take_over(NODE_A)).await;
     assert_eq!(offered(store, NODE_B).await, []);
-    left(store, NODE_A).await;
+    leave(store, NODE_A).await;
     assert_eq!(offered(store, NODE_B).await, [orphan.id]);
 }
 
@@ -157,7 +157,7 @@ pub async fn joined_nodes_are_listed_with_their_load(store: &Arc<dyn Store>) {
     stored(store, task_at(2, NODE_A)).await;
     ended(store, &given, result("1")).await;
     stored(store, task_at(3, NodeId(77))).await;
-    left(store, NODE_C).await;
+    leave(store, NODE_C).await;
     let nodes = listed(store).await;
     let load: Vec<_> = nodes.iter().map(|of| (of.node, of.open_tasks)).collect();
     assert_eq!(load, [(NODE_A, 1), (NODE_B, 0)]);
@@ -199,7 +199,7 @@ async fn joined(
     feeds
 }
 
-async fn left(store: &Arc<dyn Store>, node: NodeId) {
+async fn leave(store: &Arc<dyn Store>, node: NodeId) {
     store.leave(node).await.expect("the store is open");
 }
 

@@ -12,7 +12,7 @@ use crate::task::Task;
 pub async fn repeated_create_names_the_first_task(store: &Arc<dyn Store>) {
     let first = stored(store, task_with_key(1, &ada(), "k")).await;
     assert_eq!(
-        known(store, task_with_key(2, &ada(), "k")).await,
+        id_of_existing(store, task_with_key(2, &ada(), "k")).await,
         Some(first.id)
     );
     assert_eq!(snapshot(store, id(2)).await, None);
@@ -36,14 +36,14 @@ pub async fn other_keys_and_other_owners_are_free(store: &Arc<dyn Store>) {
     ];
     for task in others {
         let id = task.id;
-        assert_eq!(known(store, task).await, None, "{id}");
+        assert_eq!(id_of_existing(store, task).await, None, "{id}");
     }
     assert_eq!(
-        known(store, task_with_key(9, &ada(), "")).await,
+        id_of_existing(store, task_with_key(9, &ada(), "")).await,
         Some(id(5))
     );
     assert_eq!(
-        known(store, task_with_key(9, &bob(), "k")).await,
+        id_of_existing(store, task_with_key(9, &bob(), "k")).await,
         Some(id(2))
     );
 }
@@ -53,7 +53,7 @@ pub async fn key_is_known_after_the_end(store: &Arc<dyn Store>) {
     let first = stored(store, task_with_key(1, &ada(), "k")).await;
     let first = ended(store, &first, result("1")).await;
     assert_eq!(
-        known(store, task_with_key(2, &ada(), "k")).await,
+        id_of_existing(store, task_with_key(2, &ada(), "k")).await,
         Some(first.id)
     );
     assert_eq!(body(store, first.id).await, Some(raw("1")));
@@ -64,14 +64,17 @@ pub async fn key_is_free_after_removal(store: &Arc<dyn Store>) {
     // The owner has another task all the time.
     let stays = stored(store, task_with_key(100, &ada(), "stays")).await;
     for n in 0..4 {
-        assert_eq!(known(store, task_with_key(n, &ada(), "k")).await, None);
+        assert_eq!(
+            id_of_existing(store, task_with_key(n, &ada(), "k")).await,
+            None
+        );
         let mut task = loaded(store, id(n)).await.expect("it is there");
         if n % 2 == 0 {
             task = ended(store, &task, result("1")).await;
         }
         removed(store, &task).await;
     }
-    let again = known(store, task_with_key(101, &ada(), "stays")).await;
+    let again = id_of_existing(store, task_with_key(101, &ada(), "stays")).await;
     assert_eq!(again, Some(stays.id));
 }
 
@@ -84,7 +87,10 @@ pub async fn refused_insert_leaves_its_key_free(store: &Arc<dyn Store>) {
         });
         assert!(refused.await.is_err());
     }
-    assert_eq!(known(store, task_with_key(2, &ada(), "k")).await, None);
+    assert_eq!(
+        id_of_existing(store, task_with_key(2, &ada(), "k")).await,
+        None
+    );
 }
 
 /// A repeated create finds its task even if the quota is exhausted.
@@ -111,7 +117,7 @@ pub async fn of_many_creates_under_one_key_one_is_new(store: &Arc<dyn Store>) {
             let task = task_with_key(round * 100 + racer, &ada(), &format!("k{round}"));
             async move {
                 let new = task.id;
-                match known(&store, task).await {
+                match id_of_existing(&store, task).await {
                     None => (new, true),
                     Some(id) => {
                         assert!(
@@ -131,7 +137,7 @@ pub async fn of_many_creates_under_one_key_one_is_new(store: &Arc<dyn Store>) {
 }
 
 /// Inserts a task. Returns the id of the task that has its key already.
-async fn known(store: &Arc<dyn Store>, task: Task) -> Option<TaskId> {
+async fn id_of_existing(store: &Arc<dyn Store>, task: Task) -> Option<TaskId> {
     match store.insert(insertion(task)).await {
         Ok(InsertResult::New(_)) => None,
         Ok(InsertResult::Existing(id)) => Some(id),

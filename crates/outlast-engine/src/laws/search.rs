@@ -17,7 +17,10 @@ pub async fn search_covers_all_owners_newest_first(store: &Arc<dyn Store>) {
         expected.insert(0, stored(store, task_of(n, &owner)).await.id);
     }
     for limit in [1, 3, 20, 100] {
-        assert_eq!(found(store, &Filter::default(), limit).await, expected);
+        assert_eq!(
+            search_all_pages(store, &Filter::default(), limit).await,
+            expected
+        );
     }
 }
 
@@ -30,7 +33,7 @@ pub async fn search_by_owner_shows_own_tasks_only(store: &Arc<dyn Store>) {
             owner: Some(owner),
             ..Filter::default()
         };
-        assert_eq!(found(store, &filter, 10).await, [expected]);
+        assert_eq!(search_all_pages(store, &filter, 10).await, [expected]);
     }
 }
 
@@ -55,7 +58,12 @@ pub async fn search_by_status_follows_the_state(store: &Arc<dyn Store>) {
             ..Filter::default()
         };
         let ids: Vec<_> = numbers.into_iter().map(|n: usize| tasks[n].id).collect();
-        assert_eq!(found(store, &filter, 10).await, ids, "{}", status.word());
+        assert_eq!(
+            search_all_pages(store, &filter, 10).await,
+            ids,
+            "{}",
+            status.word()
+        );
     }
     let open = Filter {
         statuses: [Status::Working, Status::InputRequired]
@@ -63,7 +71,10 @@ pub async fn search_by_status_follows_the_state(store: &Arc<dyn Store>) {
             .collect(),
         ..Filter::default()
     };
-    assert_eq!(found(store, &open, 1).await, [tasks[1].id, tasks[0].id]);
+    assert_eq!(
+        search_all_pages(store, &open, 1).await,
+        [tasks[1].id, tasks[0].id]
+    );
 }
 
 /// Tool, runner, creation time and text narrow a search, for open and for ended tasks.
@@ -114,7 +125,7 @@ pub async fn search_by_names_time_and_text(store: &Arc<dyn Store>) {
             (text("no such text"), vec![]),
         ] {
             assert_eq!(
-                found(store, &filter, 10).await,
+                search_all_pages(store, &filter, 10).await,
                 expected,
                 "{round}: {filter:?}"
             );
@@ -124,7 +135,10 @@ pub async fn search_by_names_time_and_text(store: &Arc<dyn Store>) {
         } else {
             vec![]
         };
-        assert_eq!(found(store, &text("disk full"), 10).await, broken);
+        assert_eq!(
+            search_all_pages(store, &text("disk full"), 10).await,
+            broken
+        );
         if round == "open" {
             ids[0] = ended(store, &ids[0], failure.clone()).await;
             ids[1] = ended(store, &ids[1], result("1")).await;
@@ -157,11 +171,11 @@ pub async fn search_finds_one_task_among_many(store: &Arc<dyn Store>) {
         text: Some(rare.to_string().into()),
         ..Filter::default()
     };
-    assert_eq!(found(store, &filter, 10).await, [rare]);
+    assert_eq!(search_all_pages(store, &filter, 10).await, [rare]);
 }
 
 /// All tasks that match, read in pages. Every page has at most `limit` tasks.
-async fn found(store: &Arc<dyn Store>, filter: &Filter, limit: usize) -> Vec<TaskId> {
+async fn search_all_pages(store: &Arc<dyn Store>, filter: &Filter, limit: usize) -> Vec<TaskId> {
     let (mut ids, mut after) = (Vec::new(), None);
     loop {
         let page = store.search(filter, after, limit).await;

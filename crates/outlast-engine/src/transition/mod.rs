@@ -132,7 +132,7 @@ pub enum Takeover {
 pub struct Step {
     /// The next revision of the task, or its removal.
     pub next: Next,
-    /// To be performed after `next` is committed, never before.
+    /// The effects to perform after `next` is committed, never before.
     pub effects: Effects,
 }
 
@@ -150,7 +150,7 @@ pub enum Next {
 pub enum Effect {
     /// Notify watchers of the change.
     Publish,
-    /// Answer the waiters for the end.
+    /// Complete the requests that wait for the end of the task.
     Wake,
     /// Deliver the stored input response to the running work.
     Deliver(InputKey),
@@ -166,7 +166,7 @@ pub type Effects = Cow<'static, [Effect]>;
 /// Why a command was not applied. The task is unchanged.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refused {
-    /// The task has ended so (S0-50).
+    /// The task has already ended, in this way (S0-50).
     #[error("Cannot transition from terminal status '{0}': the task has already ended")]
     AlreadyEnded(Ending),
     /// The call has ended, and no task of it is stored.

@@ -117,7 +117,7 @@ const MAX_STORED_BYTES: usize = 256;
 mod tests {
     use super::*;
 
-    fn found(message: &str, step: usize) -> Option<Id> {
+    fn find_id(message: &str, step: usize) -> Option<Id> {
         let mut answered = ResponseIdFinder::default();
         for part in message.as_bytes().chunks(step) {
             answered.take(part);
@@ -147,7 +147,7 @@ mod tests {
             ("nonsense", None),
         ] {
             for step in 1..message.len() {
-                assert_eq!(found(message, step), id, "{message} {step}");
+                assert_eq!(find_id(message, step), id, "{message} {step}");
             }
         }
     }

@@ -120,7 +120,9 @@ pub fn check_params<'h>(
         let value =
             decode(value).map_err(|error| header_mismatch(format!("header `{name}`: {error}")))?;
         let equal = match param.kind {
-            ParamKind::Integer => whole(&value).is_some() && whole(&value) == whole(&expected),
+            ParamKind::Integer => {
+                parse_integer(&value).is_some() && parse_integer(&value) == parse_integer(&expected)
+            }
             ParamKind::Text | ParamKind::Boolean => value == expected,
         };
         if !equal {
@@ -141,7 +143,7 @@ impl HeaderParam {
         let text = value.text_or_json();
         if self.kind == ParamKind::Integer
             && !value.is_text()
-            && let Some(integer) = whole(&text)
+            && let Some(integer) = parse_integer(&text)
         {
             return Some(integer.to_string());
         }
@@ -177,7 +179,7 @@ fn annotated(
 }
 
 /// Parses a decimal integer, `42` and `42.0` alike, if it is a safe integer.
-fn whole(text: &str) -> Option<i64> {
+fn parse_integer(text: &str) -> Option<i64> {
     let number: f64 = text.parse().ok()?;
     let safe = number.fract() == 0.0 && number.abs() <= MAX_SAFE_INTEGER as f64;
     #[expect(clippy::cast_possible_truncation, reason = "whole and within 53 bits")]

@@ -47,7 +47,7 @@ fn a_working_task() {
 
 #[test]
 fn a_task_that_awaits_input() {
-    let task = after(&fixtures::task(1), ask("open"));
+    let task = apply(&fixtures::task(1), ask("open"));
     let reused = || No(Refused::KeyReused(InputKey::new("open")));
     let rows = [
         (ask("new"), Waits),
@@ -70,10 +70,10 @@ fn a_task_that_awaits_input() {
     ];
     check(&task, rows);
     for gone in [withdraw("open"), fixtures::provide_input("open")] {
-        check(&after(&task, gone), [(ask("open"), reused())]);
+        check(&apply(&task, gone), [(ask("open"), reused())]);
     }
     // Also in a later attempt.
-    let again = after(&task, claim(Takeover::Rerun));
+    let again = apply(&task, claim(Takeover::Rerun));
     let ask = Command::RequestInput {
         attempt: again.attempt,
         key: InputKey::new("open"),
@@ -85,7 +85,7 @@ fn a_task_that_awaits_input() {
 
 #[test]
 fn an_ended_task() {
-    let open = after(&fixtures::task(1), ask("open"));
+    let open = apply(&fixtures::task(1), ask("open"));
     for outcome in [
         fixtures::result("1"),
         tool_error(),
@@ -111,7 +111,7 @@ fn an_ended_task() {
             (claim(Takeover::Reattach), over()),
             (claim(Takeover::Rerun), over()),
         ];
-        check(&after(&open, end(outcome)), rows);
+        check(&apply(&open, end(outcome)), rows);
     }
 }
 
@@ -124,7 +124,7 @@ fn a_refused_change_of_an_ended_task_is_documented() {
         (error(), "error"),
         (Outcome::Cancelled, "cancelled"),
     ] {
-        let over = after(&fixtures::task(1), end(outcome));
+        let over = apply(&fixtures::task(1), end(outcome));
         let refused = Arc::new(over).apply(status("drawing"), CREATED.plus(1));
         let words = refused.expect_err("it has ended").to_string();
         let expected = format!(
@@ -136,7 +136,7 @@ fn a_refused_change_of_an_ended_task_is_documented() {
 
 #[test]
 fn a_stale_attempt() {
-    let task = after(&fixtures::task(1), claim(Takeover::Reattach));
+    let task = apply(&fixtures::task(1), claim(Takeover::Reattach));
     let refused = || {
         No(Refused::Superseded {
             given: Attempt(1),
@@ -164,12 +164,12 @@ fn too_many_input_requests() {
         request: fixtures::input_request(),
         limit: 2,
     };
-    let two = after(&after(&fixtures::task(1), ask("1")), ask("2"));
+    let two = apply(&apply(&fixtures::task(1), ask("1")), ask("2"));
     let refused = || No(Refused::TooManyInputRequests { limit: 2 });
     check(&two, [(ask("3"), refused())]);
     // Answered input requests count.
     check(
-        &after(&two, fixtures::provide_input("1")),
+        &apply(&two, fixtures::provide_input("1")),
         [(ask("3"), refused())],
     );
 }
@@ -180,7 +180,7 @@ fn an_expired_task() {
     let at = CREATED.plus(TTL_MS);
     for task in [
         fixtures::task(1),
-        after(&fixtures::task(1), Command::CancelNow),
+        apply(&fixtures::task(1), Command::CancelNow),
     ] {
         let reply = Arc::new(task.clone()).apply(Command::Extend { ttl: 2 * TTL_MS }, at);
         assert_eq!(
@@ -215,7 +215,7 @@ fn check<const N: usize>(task: &Task, rows: [(Command, Expected); N]) {
     }
 }
 
-fn after(task: &Task, command: Command) -> Task {
+fn apply(task: &Task, command: Command) -> Task {
     Arc::unwrap_or_clone(fixtures::change(task, command, CREATED).next)
 }
 

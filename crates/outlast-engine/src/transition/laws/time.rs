@@ -110,7 +110,7 @@ proptest! {
     fn a_cancel_intent_ends_at_its_deadline(lifetime in lifetime(), timeout_ms in 1u64..30_000) {
         let lifetime = Lifetime { run_limit_ms: None, ..lifetime };
         let deadline = CREATED.plus(timeout_ms);
-        let task = after(&fixtures::task_with_lifetime(1, lifetime), Command::RequestCancel { deadline }, 0);
+        let task = apply_after(&fixtures::task_with_lifetime(1, lifetime), Command::RequestCancel { deadline }, 0);
         let just_before = Arc::new(task.clone()).apply(Command::Due, CREATED.plus(timeout_ms - 1));
         if let Ok(step) = just_before && let Next::Stored(next, _) = step.next {
             prop_assert_eq!(next.state.ending(), None);
@@ -142,22 +142,22 @@ proptest! {
             let left = limit - worked;
             prop_assert_eq!(task.due(), CREATED.plus(now + left));
             if works >= left {
-                let over = after(&task, Command::Due, now + left);
+                let over = apply_after(&task, Command::Due, now + left);
                 prop_assert_eq!(over.state.ending(), Some(Ending::Error(ErrorCode(-32_603))));
                 return Ok(());
             }
             worked += works;
             now += works;
             let key = n.to_string();
-            task = after(&task, fixtures::request_input(&task, &key), now);
+            task = apply_after(&task, fixtures::request_input(&task, &key), now);
             now += waits;
             let reply = Arc::new(task.clone()).apply(Command::Due, CREATED.plus(now));
             prop_assert_eq!(reply, Err(Refused::NotDue), "no limit while it waits");
-            task = after(&task, fixtures::provide_input(&key), now);
+            task = apply_after(&task, fixtures::provide_input(&key), now);
         }
     }
 }
 
-fn after(task: &Task, command: Command, millis: u64) -> Task {
+fn apply_after(task: &Task, command: Command, millis: u64) -> Task {
     Arc::unwrap_or_clone(fixtures::change(task, command, CREATED.plus(millis)).next)
 }
