@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 pub(crate) struct Answered(Mutex<VecDeque<(TaskId, InputKey, Arc<str>)>>);
 
 impl Answered {
-    /// Records an answer by `by`. Returns who was first, if that was somewhere else.
+    /// Records an answer by `by`. Returns the first sender, if it was another one.
     pub(crate) fn claim(&self, task: TaskId, key: InputKey, by: Arc<str>) -> Option<Arc<str>> {
         let mut answers = self.0.lock();
         if let Some((_, _, who)) = answers

@@ -39,7 +39,7 @@ impl Query {
             let all = upstreams.all();
             let mut all = all.iter().map(|served| &served.upstream);
             let found = all.find(|upstream| upstream.name() == name);
-            // Tasks of a server that is not configured any more are found too.
+            // Tasks of a server that is no longer configured are found, too.
             let runner = found.map_or_else(
                 || format!("{UPSTREAM_KIND}{name}").into(),
                 |upstream| upstream.runner().clone(),

@@ -25,7 +25,7 @@ pub(crate) struct TasksParams {
     q: String,
     #[serde(default)]
     after: String,
-    /// Rows that the page shows although they may not match any more.
+    /// Rows that the page shows although they may no longer match.
     #[serde(default)]
     also: String,
 }

@@ -203,8 +203,8 @@ async fn message(
     render(&MessagePage {
         layout: Layout::new(&app, &viewer, Section::Traffic).titled(format!("Message {number}")),
         row: TrafficRow::of(app.base(), &workspace, &entry),
-        text: shown(&entry),
-        pair_text: pair.as_ref().and_then(shown),
+        text: formatted_message(&entry),
+        pair_text: pair.as_ref().and_then(formatted_message),
         pair: pair.map(|pair| TrafficRow::of(app.base(), &workspace, &pair)),
     })
 }
@@ -286,10 +286,10 @@ async fn clear(State(app): State<App>, viewer: Viewer) -> Result<Redirect, Conso
 
 fn find(workspace: &Workspace, number: u64) -> Result<TrafficEntry, ConsoleError> {
     let found = workspace.traffic().entry(number);
-    found.ok_or_else(|| ConsoleError::not_found("this message is not kept any more"))
+    found.ok_or_else(|| ConsoleError::not_found("this message is no longer kept"))
 }
 
-fn shown(entry: &TrafficEntry) -> Option<String> {
+fn formatted_message(entry: &TrafficEntry) -> Option<String> {
     let text = entry.text.as_deref()?;
     Some(RawRef::parse(text).map_or_else(|_| text.to_owned(), pretty))
 }
