@@ -21,16 +21,22 @@ async fn main() -> Result<(), ServerError> {
         Some("tasks") => TaskSupport::Optional,
         _ => TaskSupport::Forbidden,
     };
-    let tool = |name: &'static str, says: &str| {
+    let tool = |name: &'static str, description: &str| {
         let folder = folder.clone();
-        let tool = Tool::new(name, says, move |args, cx| {
+        let tool = Tool::new(name, description, move |args, cx| {
             run(folder.clone(), args.get("ask").is_some(), cx)
         });
         tool.task(support)
     };
     let server = Server::builder("every kind", "1")
-        .tool(tool("once", "Does something, and may have asked before."))
-        .tool(tool("reads", "Only reads, and may have asked before.").hints(Hints::READ_ONLY))
+        .tool(tool(
+            "once",
+            "Does something. It may send an input request first.",
+        ))
+        .tool(
+            tool("reads", "Only reads. It may send an input request first.")
+                .hints(Hints::READ_ONLY),
+        )
         .build();
     let Some(address) = args.next() else {
         return server.serve_stdio().await;
@@ -42,7 +48,7 @@ async fn main() -> Result<(), ServerError> {
 }
 
 async fn run(folder: Arc<PathBuf>, ask: bool, cx: ToolContext) -> Result<Value, ToolFailure> {
-    note(&folder, "runs")?;
+    append_line(&folder, "runs")?;
     if ask {
         let form = json!({
             "mode": "form",
@@ -50,7 +56,7 @@ async fn run(folder: Arc<PathBuf>, ask: bool, cx: ToolContext) -> Result<Value, 
             "requestedSchema": { "type": "object", "properties": { "name": { "type": "string" } } },
         });
         cx.elicit_raw(form).await?;
-        note(&folder, "answers")?;
+        append_line(&folder, "answers")?;
     }
     while !folder.join("go").exists() {
         tokio::time::sleep(Duration::from_millis(10)).await;
@@ -59,7 +65,7 @@ async fn run(folder: Arc<PathBuf>, ask: bool, cx: ToolContext) -> Result<Value, 
 }
 
 /// Appends a line to a file that the test reads.
-fn note(folder: &Path, file: &str) -> std::io::Result<()> {
+fn append_line(folder: &Path, file: &str) -> std::io::Result<()> {
     let mut options = std::fs::File::options();
     let mut file = options.create(true).append(true).open(folder.join(file))?;
     file.write_all(b"x\n")

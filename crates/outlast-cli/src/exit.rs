@@ -21,17 +21,17 @@ pub(crate) enum Failure {
         "the server has no task {0}: the id is wrong, the task has expired, or it belongs to another owner\n  \
          next: `outlast tasks list TARGET` lists your tasks"
     )]
-    NoTaskThere(String),
+    NoTaskAtServer(String),
     #[error("task {0} is {1} and has no result\n  next: `outlast tasks get {0}` shows its state")]
     NoResult(String, String),
     #[error(
         "task {0} is {1}: it has no open input request\n  next: `outlast tasks watch TARGET {0} --interactive` waits for one"
     )]
-    NothingAsked(String, String),
+    NoOpenInputRequest(String, String),
     #[error(
         "task {0} waits for input, but the server did not send the input request\n  next: try again"
     )]
-    NothingCame(String),
+    InputRequestMissing(String),
     #[error(
         "no gateway runs on {0}\n  next: start one with `outlast serve`; `outlast stdio` starts one when its host needs it"
     )]
@@ -45,7 +45,7 @@ pub(crate) enum Failure {
     HasEnded(String, String),
     #[error("there is no store at {}\n  next: check the path after --store", .0.display())]
     NoStore(PathBuf),
-    #[error("{}", not_opened(.0))]
+    #[error("{}", open_error_text(.0))]
     Open(#[from] OpenError),
     #[error("{0}")]
     Backup(#[from] outlast_store::sqlite::BackupError),
@@ -68,21 +68,21 @@ pub(crate) enum Failure {
     StoreFault(String),
     /// A gateway does not start or stop; the text has the next step.
     #[error("{0}")]
-    GatewayStuck(String),
+    GatewayFault(String),
     #[error("{0}")]
     Io(#[from] std::io::Error),
     /// The text says what is wrong and what to type instead.
     #[error("{0}")]
     Usage(String),
     #[error(
-        "{}\n  next: `outlast doctor` with the same target shows what the server can do", foreign(.0)
+        "{}\n  next: `outlast doctor` with the same target shows what the server can do", clean_text(.0)
     )]
     Refused(#[from] CallError),
     #[error("{0}")]
     ConnectError(Box<ConnectError>),
-    #[error("{}{next}", foreign(.0), next = after(.0))]
+    #[error("{}{next}", clean_text(.0), next = next_step(.0))]
     Fault(#[from] client::Error),
-    #[error("{}", foreign(.0))]
+    #[error("{}", clean_text(.0))]
     NoOutcome(#[from] OutcomeError),
     #[error(
         "the server cannot be reached any more: {}\n  task {} may still exist\n  next: when the server is back, `{}` \
@@ -97,7 +97,7 @@ pub(crate) enum Failure {
         /// The command that waits for the task.
         next: String,
     },
-    #[error("{}", foreign(.0))]
+    #[error("{}", clean_text(.0))]
     NotCancelled(#[from] CancelError),
     /// The error of the tool was printed.
     #[error("the tool returned an error")]
@@ -133,12 +133,12 @@ impl From<HubError> for Failure {
 
 /// Formats an error that may quote a server as one line, so that a line break in it cannot imitate
 /// our output.
-fn foreign(error: &impl ToString) -> String {
+fn clean_text(error: &impl ToString) -> String {
     clean(&error.to_string())
 }
 
 /// Formats why a store cannot be opened, with the next step on its own line.
-fn not_opened(error: &OpenError) -> String {
+fn open_error_text(error: &OpenError) -> String {
     let text = error.to_string();
     match error {
         OpenError::Io { .. } | OpenError::Sqlite { .. } => {
@@ -155,7 +155,7 @@ fn not_opened(error: &OpenError) -> String {
 }
 
 /// The next step after a connection error.
-fn after(fault: &client::Error) -> &'static str {
+fn next_step(fault: &client::Error) -> &'static str {
     match fault {
         client::Error::Transport(TransportError::Refused {
             status: 401 | 403, ..
@@ -190,7 +190,7 @@ const UNKNOWN: Code = Code(9);
 
 impl Failure {
     /// A file next to a store cannot be written.
-    pub(crate) fn beside_store(file: &Path) -> impl FnOnce(std::io::Error) -> Self {
+    pub(crate) fn unwritable_store_folder(file: &Path) -> impl FnOnce(std::io::Error) -> Self {
         let path = file.parent().unwrap_or(file).to_owned();
         move |why| Self::StoreFolder { path, why }
     }
@@ -230,7 +230,7 @@ impl Failure {
 
     pub(crate) fn code(&self) -> Code {
         match self {
-            Self::NoTask(_) | Self::NoTaskThere(_) => NO_TASK,
+            Self::NoTask(_) | Self::NoTaskAtServer(_) => NO_TASK,
             Self::NoResult(..) => NO_RESULT,
             Self::Open(_)
             | Self::NoStore(_)
@@ -242,12 +242,14 @@ impl Failure {
             | Self::Engine(EngineError::Store(_)) => STORE,
             Self::Engine(_)
             | Self::Io(_)
-            | Self::NothingAsked(..)
+            | Self::NoOpenInputRequest(..)
             | Self::NoGateway(_)
-            | Self::GatewayStuck(_)
+            | Self::GatewayFault(_)
             | Self::RefusedByGateway(_)
             | Self::HasEnded(..) => FAILED,
-            Self::NothingCame(_) | Self::OutOfReach { .. } | Self::ConnectError(_) => SERVER,
+            Self::InputRequestMissing(_) | Self::OutOfReach { .. } | Self::ConnectError(_) => {
+                SERVER
+            }
             Self::Usage(_) => USAGE,
             Self::Refused(CallError::Request(_)) => SERVER,
             Self::Refused(_) => USAGE,

@@ -20,12 +20,15 @@ pub(crate) async fn run(args: Inspect) -> Result<(), Failure> {
     logs::to_stderr(&args.logs, LevelFilter::WARN)?;
     let mut signals = StopSignals::listen()?;
     let (name, address) = target::address(&args.server_args, args.target.as_deref())?;
-    let name = short(name);
+    let name = host_and_port(name);
     let source = match &args.server_args.command[..] {
         [] => "command line",
         [..] => "command",
     };
-    let mut spec = ConnectionSpec::new(ConnectionName::new(name.as_str(), source), of(address));
+    let mut spec = ConnectionSpec::new(
+        ConnectionName::new(name.as_str(), source),
+        console_address(address),
+    );
     spec.mode = match args.server_args.how {
         ProtocolChoice::Auto => Mode::Auto,
         ProtocolChoice::V1 => Mode::V1,
@@ -60,8 +63,8 @@ pub(crate) async fn run(args: Inspect) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The host and the port of a URL, which is a short name.
-fn short(name: String) -> String {
+/// Shortens a URL to its host and port. Any other name stays.
+fn host_and_port(name: String) -> String {
     let host = url::Url::parse(&name).ok().and_then(|url| {
         let host = url.host_str()?.to_owned();
         Some(
@@ -72,7 +75,7 @@ fn short(name: String) -> String {
     host.unwrap_or(name)
 }
 
-fn of(address: ServerAddress) -> Address {
+fn console_address(address: ServerAddress) -> Address {
     match address {
         ServerAddress::Http { url, headers } => Address::Url { url, headers },
         ServerAddress::Command {

@@ -174,7 +174,11 @@ mod tests {
         serde_json::from_str(&text).unwrap()
     }
 
-    fn found(at: &SessionsAtUrl, purpose: Purpose<'_>, declares: DeclaredInput) -> Option<String> {
+    fn find_session(
+        at: &SessionsAtUrl,
+        purpose: Purpose<'_>,
+        declares: DeclaredInput,
+    ) -> Option<String> {
         let stored = at.find(purpose, declares)?;
         let session = serde_json::to_value(&stored.session).unwrap();
         session["id"].as_str().map(str::to_owned)
@@ -185,9 +189,9 @@ mod tests {
         let (silent, asking) = (DeclaredInput::Nothing, DeclaredInput::Everything);
         let mut at = SessionsAtUrl::default();
         at.record(silent, Some(saved("silent")), Some("t1"));
-        assert_eq!(found(&at, Purpose::Calls, asking), None);
+        assert_eq!(find_session(&at, Purpose::Calls, asking), None);
         at.record(asking, Some(saved("asking")), Some("t2"));
-        let of = |purpose, declares| found(&at, purpose, declares).unwrap();
+        let of = |purpose, declares| find_session(&at, purpose, declares).unwrap();
         assert_eq!(of(Purpose::Calls, silent), "silent");
         assert_eq!(of(Purpose::Calls, asking), "asking");
         // A task is found in its session, whatever the later command declares.

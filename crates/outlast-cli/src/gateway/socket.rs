@@ -87,10 +87,10 @@ fn listen(path: &Path) -> io::Result<UnixListener> {
     let folder = PathBuf::from(folder);
     let _ = std::fs::remove_dir_all(&folder);
     std::fs::DirBuilder::new().mode(0o700).create(&folder)?;
-    let draft = folder.join("s");
-    let listener = UnixListener::bind(&draft)?;
-    std::fs::set_permissions(&draft, std::fs::Permissions::from_mode(0o600))?;
-    std::fs::rename(&draft, path)?;
+    let temporary = folder.join("s");
+    let listener = UnixListener::bind(&temporary)?;
+    std::fs::set_permissions(&temporary, std::fs::Permissions::from_mode(0o600))?;
+    std::fs::rename(&temporary, path)?;
     std::fs::remove_dir(&folder)?;
     Ok(listener)
 }

@@ -52,7 +52,7 @@ impl StartLock {
     ) -> Result<Option<Self>, Failure> {
         let until = Instant::now() + OTHER_START_TIMEOUT;
         loop {
-            let lock = Self::try_take(socket).map_err(Failure::beside_store(socket))?;
+            let lock = Self::try_take(socket).map_err(Failure::unwritable_store_folder(socket))?;
             if served() {
                 return Ok(None);
             }
@@ -85,7 +85,7 @@ pub(crate) async fn take_over(store: &StoreUrl) -> Result<Option<StartLock>, Fai
                      or name another --store",
                     status.store,
                     status.pid,
-                    at(&status)
+                    at_url(&status)
                 )));
             }
             Ok(_) => {}
@@ -114,7 +114,7 @@ pub(crate) async fn take_over(store: &StoreUrl) -> Result<Option<StartLock>, Fai
     }
 }
 
-fn at(status: &Status) -> String {
+fn at_url(status: &Status) -> String {
     match status.urls.first() {
         Some(url) => format!(", at {url}"),
         None => String::new(),
@@ -129,7 +129,7 @@ pub(super) async fn ended(stream: UnixStream, status: &Status) -> Result<(), Fai
     let closed = tokio::io::AsyncReadExt::read(&mut stream, &mut end);
     match tokio::time::timeout(STOP_TIMEOUT, closed).await {
         Ok(_) => Ok(()),
-        Err(_) => Err(Failure::GatewayStuck(format!(
+        Err(_) => Err(Failure::GatewayFault(format!(
             "the gateway (process {}) has not stopped after {} s\n  next: end it with `kill -9 {}`; the next start \
              recovers its tasks",
             status.pid,

@@ -49,7 +49,7 @@ pub(super) async fn prune(
     limits: RetentionLimits,
     dry_run: bool,
 ) -> ControlReply {
-    let of = |status: Status| {
+    let limits_of = |status: Status| {
         let is_given = statuses.is_empty() || statuses.iter().any(|word| word == status.word());
         if is_given {
             limits
@@ -58,9 +58,9 @@ pub(super) async fn prune(
         }
     };
     let retention = Retention::default()
-        .with_completed(of(Status::Completed))
-        .with_failed(of(Status::Failed))
-        .with_cancelled(of(Status::Cancelled));
+        .with_completed(limits_of(Status::Completed))
+        .with_failed(limits_of(Status::Failed))
+        .with_cancelled(limits_of(Status::Cancelled));
     let limit = if dry_run {
         MAX_SHOWN_TASKS
     } else {
@@ -92,7 +92,7 @@ fn refused(error: &EngineError, id: &str) -> ControlReply {
     }
 }
 
-/// How many tasks one request deletes, so that the reply comes in time.
+/// How many tasks one request deletes. The limit keeps the time until the reply short.
 const MAX_PRUNED_TASKS: usize = 500;
 
 /// How many tasks a dry run lists.

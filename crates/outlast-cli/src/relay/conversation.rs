@@ -339,7 +339,7 @@ mod tests {
         r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{}}"#;
 
     /// A conversation whose host has sent `initialize` to gateway 7.
-    fn begun() -> Conversation {
+    fn initialized_conversation() -> Conversation {
         let mut conversation = Conversation::default();
         assert!(conversation.initialize_request(7).is_none());
         conversation.take_from_host(INITIALIZE_REQUEST.as_bytes(), true);
@@ -378,7 +378,7 @@ mod tests {
 
     #[test]
     fn open_requests_are_sent_again_or_answered_with_an_error() {
-        let mut conversation = begun();
+        let mut conversation = initialized_conversation();
         conversation.take_from_host(&request(1, "tools/call"), true);
         conversation.take_from_host(&request(2, "tasks/result"), true);
         conversation.take_from_host(&request(3, "tools/call"), true);
@@ -422,7 +422,7 @@ mod tests {
 
     #[test]
     fn a_subscription_is_no_reason_to_wait_for_responses() {
-        let mut conversation = begun();
+        let mut conversation = initialized_conversation();
         conversation.take_from_host(&request(1, v2::method::LISTEN), true);
         assert!(!conversation.awaits_responses());
         conversation.take_from_host(&request(2, "tools/call"), true);
@@ -434,7 +434,7 @@ mod tests {
 
     #[test]
     fn a_request_refused_by_a_stopping_gateway_waits() {
-        let mut conversation = begun();
+        let mut conversation = initialized_conversation();
         conversation.take_from_host(&request(1, "tools/call"), true);
         let refusal = |pid| {
             let error = codes::shutting_down("it stops", pid).to_raw();
@@ -449,7 +449,7 @@ mod tests {
 
     #[test]
     fn a_task_input_request_is_sent_once_others_cancelled() {
-        let mut conversation = begun();
+        let mut conversation = initialized_conversation();
         let input_request = |id: &str, meta: &str| {
             format!(
                 r#"{{"jsonrpc":"2.0","id":"{id}","method":"elicitation/create","params":{{{meta}}}}}"#

@@ -77,7 +77,7 @@ impl GatewayConnector {
                     return Err(if Code::is_store_fault(status) {
                         Failure::StoreFault(why)
                     } else {
-                        Failure::GatewayStuck(why)
+                        Failure::GatewayFault(why)
                     });
                 }
                 // It exited because another gateway serves the store, or because it was idle for
@@ -86,7 +86,7 @@ impl GatewayConnector {
                 None => {}
             }
             if Instant::now() > until {
-                return Err(Failure::GatewayStuck(not_started(&path, Some(&error))));
+                return Err(Failure::GatewayFault(not_started(&path, Some(&error))));
             }
             if started.is_none() {
                 started = Some(self.start(&path)?);
@@ -120,7 +120,8 @@ impl GatewayConnector {
     /// Starts a gateway that outlives this process and the host.
     fn start(&self, socket: &Path) -> Result<Child, Failure> {
         // Errors at its start go to the same file.
-        let log = logs::append(&socket::log(socket)).map_err(Failure::beside_store(socket))?;
+        let log =
+            logs::append(&socket::log(socket)).map_err(Failure::unwritable_store_folder(socket))?;
         let mut command = std::process::Command::new(std::env::current_exe()?);
         command
             .args(["background", "--store", &dirs::store_argument(&self.store)])

@@ -11,7 +11,7 @@ use outlast::webhook::Webhook;
 use serde_json::Value;
 
 use super::operation::{self, AuditFile};
-use super::settings::{count, millis, unknown, whole, with_schema, wrong};
+use super::settings::{count, millis, parse_whole_number, unknown, with_schema, wrong};
 
 /// The limits of a gateway.
 #[derive(Clone, Debug)]
@@ -87,7 +87,7 @@ fn positive(key: &str, value: &Value) -> Result<Duration, String> {
 
 fn small(key: &str, value: &Value) -> Result<u32, String> {
     count(key, value)?;
-    u32::try_from(whole(key, value)?).map_err(|_| wrong(key, "at most 4294967295"))
+    u32::try_from(parse_whole_number(key, value)?).map_err(|_| wrong(key, "at most 4294967295"))
 }
 
 /// The keys of the object.

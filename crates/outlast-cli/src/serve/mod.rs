@@ -125,7 +125,7 @@ pub(crate) async fn run(args: Serve) -> Result<(), Failure> {
     terminal::warn_of_other_machines(args.http.ip());
     say!("console: {}", running.url_of(&console.sign_in_path()));
     say!("tasks are kept in {}", dirs::store_argument(&url));
-    let snippet = snippet::all(&running, &tokens, &url);
+    let snippet = snippet::snippet_text(&running, &tokens, &url);
     snippet.lines().for_each(terminal::err);
     if !args.no_probe {
         probe(&running);
@@ -207,7 +207,7 @@ fn probe(running: &RunningGateway) {
                     "" => "look at its own log",
                     next => next,
                 };
-                Failure::GatewayStuck(format!("{what}\n  next: {next}")).print();
+                Failure::GatewayFault(format!("{what}\n  next: {next}")).print();
             }
         });
     }

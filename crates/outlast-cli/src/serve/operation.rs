@@ -10,7 +10,7 @@ use outlast_engine::store::{Status, Statuses};
 use serde_json::{Map, Value};
 use url::Url;
 
-use super::settings::{count, millis, unknown, whole, with_schema, wrong};
+use super::settings::{count, millis, parse_whole_number, unknown, with_schema, wrong};
 use crate::exit::Failure;
 use crate::logs::BoundedFile;
 
@@ -86,8 +86,8 @@ fn retention_limits(members: &Map<String, Value>) -> Result<RetentionLimits, Str
     for (key, value) in members {
         match key.as_str() {
             "ageMs" => limits.age = Some(millis(key, value)?),
-            "count" => limits.count = Some(whole(key, value)?),
-            "bytes" => limits.bytes = Some(whole(key, value)?),
+            "count" => limits.count = Some(parse_whole_number(key, value)?),
+            "bytes" => limits.bytes = Some(parse_whole_number(key, value)?),
             _ => return Err(unknown(key, &RETENTION_KEYS)),
         }
     }

@@ -102,25 +102,25 @@ fn set(settings: &mut ToolSettings, key: &str, value: &Value) -> Result<(), Stri
             });
         }
         "graceMs" => settings.grace = Some(millis(key, value)?),
-        "ttlMs" => settings.ttl = Some(Duration::from_millis(whole(key, value)?)),
+        "ttlMs" => settings.ttl = Some(Duration::from_millis(parse_whole_number(key, value)?)),
         "timeoutMs" => settings.timeout = Some(millis(key, value)?),
         _ => return Err(unknown(key, &TOOL_KEYS)),
     }
     Ok(())
 }
 
-pub(super) fn whole(key: &str, value: &Value) -> Result<u64, String> {
+pub(super) fn parse_whole_number(key: &str, value: &Value) -> Result<u64, String> {
     value
         .as_u64()
         .ok_or_else(|| wrong(key, "a whole number, 0 or more"))
 }
 
 pub(super) fn millis(key: &str, value: &Value) -> Result<Duration, String> {
-    whole(key, value).map(Duration::from_millis)
+    parse_whole_number(key, value).map(Duration::from_millis)
 }
 
 pub(super) fn count(key: &str, value: &Value) -> Result<usize, String> {
-    let found = whole(key, value)?;
+    let found = parse_whole_number(key, value)?;
     match usize::try_from(found) {
         Ok(count) if count > 0 => Ok(count),
         _ => Err(wrong(key, "a number above zero")),

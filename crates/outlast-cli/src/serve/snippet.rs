@@ -9,7 +9,7 @@ use crate::dirs;
 
 /// Returns the text for both spellings of the file. The token is included only by the start that
 /// creates it.
-pub(super) fn all(running: &RunningGateway, tokens: &Tokens, store: &StoreUrl) -> String {
+pub(super) fn snippet_text(running: &RunningGateway, tokens: &Tokens, store: &StoreUrl) -> String {
     let (token, note) = match &tokens.local {
         None => (None, String::new()),
         Some(LocalToken::New(token)) => (Some(token.as_str()), String::new()),

@@ -109,7 +109,7 @@ impl ReloadedTokens {
     pub(super) fn open(store: &StoreUrl, fixed: Vec<Token>) -> Result<Self, Failure> {
         let path = path(store)?;
         let written = modified(&path);
-        let tokens = all(&fixed, &read(&path)?)?;
+        let tokens = all_tokens(&fixed, &read(&path)?)?;
         let loaded = Loaded {
             tokens,
             written,
@@ -130,7 +130,7 @@ impl ReloadedTokens {
             let written = modified(&self.path);
             if written != loaded.written {
                 loaded.written = written;
-                let read = read(&self.path).and_then(|file| all(&self.fixed, &file));
+                let read = read(&self.path).and_then(|file| all_tokens(&self.fixed, &file));
                 loaded.tokens = read.unwrap_or_else(|error| {
                     tracing::error!(file = %self.path.display(), %error, "cannot read the tokens");
                     BearerTokens::new(self.fixed.clone())
@@ -148,7 +148,7 @@ impl Authenticate for ReloadedTokens {
     }
 }
 
-fn all(fixed: &[Token], file: &TokenFile) -> Result<BearerTokens, Failure> {
+fn all_tokens(fixed: &[Token], file: &TokenFile) -> Result<BearerTokens, Failure> {
     let mut tokens = fixed.to_vec();
     for stored in &file.tokens {
         let wrong = || {
@@ -229,7 +229,7 @@ mod tests {
             "{text}"
         );
         let mut file = TokenFile::read(&store).expect("the file");
-        assert!(all(&[], &file).is_ok());
+        assert!(all_tokens(&[], &file).is_ok());
         file.revoke("ada").expect("a token");
         assert!(file.revoke("ada").is_err());
     }

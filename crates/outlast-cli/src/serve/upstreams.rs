@@ -31,11 +31,11 @@ pub(super) fn all(args: &Serve) -> Result<(Vec<Upstream>, Limits), Failure> {
         Some(text) => parse_option("--settings", text, settings::read)?,
         None => Settings::default(),
     };
-    Ok((vec![one(args, settings)?], limits))
+    Ok((vec![single_upstream(args, settings)?], limits))
 }
 
 /// Returns the single server that the arguments name.
-fn one(args: &Serve, settings: Settings) -> Result<Upstream, Failure> {
+fn single_upstream(args: &Serve, settings: Settings) -> Result<Upstream, Failure> {
     match (&args.url, &args.command[..]) {
         (Some(url), _) => at_url(args, url, settings),
         (None, [_, ..]) => {

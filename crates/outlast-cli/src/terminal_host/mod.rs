@@ -107,7 +107,7 @@ impl ClientHandler for DeferAnswers {
 pub(crate) async fn answer(inbox: &Inbox, item: &InboxItem, lines: &Lines) {
     let reply = tokio::select! {
         reply = ask(item, lines) => reply,
-        () = gone(inbox, item.id) => {
+        () = until_closed(inbox, item.id) => {
             say!("The server has withdrawn this input request.");
             return;
         }
@@ -184,7 +184,7 @@ fn introduce(who: &str, text: &str) {
 const QUOTE: &str = "  │ ";
 
 /// Resolves when an input request is no longer open.
-async fn gone(inbox: &Inbox, id: InboxItemId) {
+async fn until_closed(inbox: &Inbox, id: InboxItemId) {
     let mut events = inbox.events();
     while inbox.item(id).is_some() {
         match events.recv().await {

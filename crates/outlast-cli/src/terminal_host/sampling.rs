@@ -14,7 +14,7 @@ pub(super) async fn answer(params: &Value, lines: &Lines) -> UserReply {
     }
     for message in params["messages"].as_array().into_iter().flatten() {
         let role = message["role"].as_str().unwrap_or("?");
-        quote(role, &shown(&message["content"]));
+        quote(role, &content_text(&message["content"]));
     }
     for tool in params["tools"].as_array().into_iter().flatten() {
         quote("with tool", tool["name"].as_str().unwrap_or("?"));
@@ -45,7 +45,7 @@ fn quote(what: &str, text: &str) {
 }
 
 /// The text of a message, or the type of other content.
-fn shown(content: &Value) -> String {
+fn content_text(content: &Value) -> String {
     let one = |content: &Value| match content["text"].as_str() {
         Some(text) => text.to_owned(),
         None => format!("[{}]", content["type"].as_str().unwrap_or("content")),
@@ -62,11 +62,11 @@ mod tests {
 
     #[test]
     fn a_message_with_any_content_is_shown() {
-        assert_eq!(shown(&json!({ "type": "text", "text": "hi" })), "hi");
+        assert_eq!(content_text(&json!({ "type": "text", "text": "hi" })), "hi");
         assert_eq!(
-            shown(&json!([{ "type": "text", "text": "hi" }, { "type": "image" }])),
+            content_text(&json!([{ "type": "text", "text": "hi" }, { "type": "image" }])),
             "hi [image]"
         );
-        assert_eq!(shown(&json!(7)), "[content]");
+        assert_eq!(content_text(&json!(7)), "[content]");
     }
 }

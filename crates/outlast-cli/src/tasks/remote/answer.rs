@@ -45,7 +45,10 @@ async fn answer_all(
 ) -> Result<(), Failure> {
     let task = get_task(connection, id).await?;
     if task.status != Status::InputRequired {
-        return Err(Failure::NothingAsked(id.into(), task.status.to_string()));
+        return Err(Failure::NoOpenInputRequest(
+            id.into(),
+            task.status.to_string(),
+        ));
     }
     let resumed = connection
         .client
@@ -59,7 +62,7 @@ async fn answer_all(
         let item = tokio::select! {
             item = inbox.first() => Some(item),
             () = continues(&execution) => None,
-            () = tokio::time::sleep(INPUT_REQUEST_TIMEOUT) => return Err(Failure::NothingCame(id.into())),
+            () = tokio::time::sleep(INPUT_REQUEST_TIMEOUT) => return Err(Failure::InputRequestMissing(id.into())),
         };
         match item {
             Some(item) => settle(inbox, &item, given, &lines).await,

@@ -261,7 +261,7 @@ async fn get_task(connection: &ServerConnection, id: &str) -> Result<PeerTask, F
     let response = connection.hub.get_task(&connection.name, id).await;
     response.map_err(|error| match error {
         HubError::Request(fault) if fault.code() == Some(codes::INVALID_PARAMS) => {
-            Failure::NoTaskThere(id.to_owned())
+            Failure::NoTaskAtServer(id.to_owned())
         }
         error => error.into(),
     })
