@@ -133,7 +133,7 @@ async fn report(http: &reqwest::Client, job: &Job, report: Value) -> Result<(), 
         let why = match request.body(body.clone()).send().await {
             // 409: the task has ended, by another worker or by a cancellation.
             Ok(reply) if reply.status().is_success() || reply.status() == 409 => return Ok(()),
-            // The handle is not known any more, or the report is malformed.
+            // The handle is no longer known, or the report is malformed.
             Ok(reply) if matches!(reply.status().as_u16(), 400 | 401) => {
                 return Err(reply.text().await?.into());
             }

@@ -179,7 +179,7 @@ impl Task {
 
 /// What a task does.
 enum Work {
-    /// Takes so many seconds.
+    /// Takes this number of seconds.
     Compute(f64, String),
     Fail,
     /// Ends in a JSON-RPC error.

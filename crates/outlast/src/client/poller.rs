@@ -2,9 +2,9 @@
 //!
 //! Polls follow a [`PollSchedule`]. In V1 a status that is terminal or `input_required` is followed
 //! by `tasks/result` at once, whether it came by a poll or a notification. Only one `tasks/result`
-//! of a task is in flight, because some servers answer only one of two. If the task has ended and a
-//! `tasks/result` from before its end has no response, it is sent again, because the stream of the
-//! first may be lost. In V2 a poll contains the outcome and the input requests; their responses are
+//! of a task is in flight, because some servers respond to only one of two. If `tasks/result` was
+//! sent before the task ended and has no response, it is sent again after the end, because the
+//! stream of the first may be lost. In V2 a poll contains the outcome and the input requests; their responses are
 //! sent when they are ready ([`TaskInputs`]).
 
 use std::pin::Pin;
@@ -50,7 +50,7 @@ pub(super) struct TaskPoller {
     fetch_failures: u32,
     /// How often in a row input responses were refused.
     update_failures: u32,
-    /// Why an input request was refused. This ends the task.
+    /// The error of the input request that was refused. It ends the task.
     refused: Option<InputRefusal>,
     warned: bool,
 }
@@ -93,7 +93,7 @@ impl TaskPoller {
         }
     }
 
-    /// Polls first, because the known status is old.
+    /// Polls first, because the known status may be old.
     pub(super) fn polling_first(mut self) -> Self {
         self.poll = Some(self.start_poll());
         self
@@ -403,7 +403,7 @@ impl TaskPoller {
                 Ok(error.clone().into())
             });
         }
-        // The next poll is followed by another attempt.
+        // After the next poll the result is requested again.
         self.fetch_failures += 1;
         self.back_off(&error);
         self.end_after_failure(error, self.fetch_failures)
@@ -508,7 +508,7 @@ impl TaskPoller {
         ended
     }
 
-    /// Sends the result of the cancellation to all who wait for it.
+    /// Sends the result of the cancellation to all waiting callers.
     fn notify_cancel_waiters(&mut self, result: &Result<(), CancelError>) {
         for sender in self.cancels.drain(..) {
             let _ = sender.send(result.clone());

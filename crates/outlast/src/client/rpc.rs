@@ -105,7 +105,7 @@ impl RpcChannel {
         };
         self.observe(MessageDirection::ToServer, message.line.as_bytes());
         let direct = self.direct.as_ref().filter(|_| send_options.polled);
-        match direct.filter(|direct| direct.takes(&message.kind)) {
+        match direct.filter(|direct| direct.can_send(&message.kind)) {
             Some(direct) => {
                 // The link may have closed before this request was registered.
                 self.sender()?;

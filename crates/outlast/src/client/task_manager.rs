@@ -261,7 +261,7 @@ impl TaskManager {
             return Err(Refused::AlreadyEnded(ending).into());
         }
         let work = self.0.engine.detached(task.id, task.attempt);
-        // The message first: one who sees the new status also sees its message.
+        // Set the message first, so that a reader of the new status also gets its message.
         if let Some(message) = message {
             work.status(message).await?;
         }

@@ -72,7 +72,7 @@ impl Upstream {
         cx: &CallContext,
         client: &ClientHandle,
     ) -> UpstreamController {
-        let binding = |timeout| CallBinding::Bound(cx.clone(), after(timeout));
+        let binding = |timeout| CallBinding::Bound(cx.clone(), deadline_after(timeout));
         self.build_controller(connection, call, client, binding)
     }
 
@@ -148,7 +148,7 @@ impl CallController for UpstreamController {
             CallBinding::Pending(binding, _) => {
                 let status = binding.wait_for(Option::is_some).await.ok();
                 if let Some(cx) = status.and_then(|status| status.clone()) {
-                    self.binding = CallBinding::Bound(cx, after(self.timeout));
+                    self.binding = CallBinding::Bound(cx, deadline_after(self.timeout));
                     return CallCommand::ReportStatus;
                 }
                 // No runner will take the call.
@@ -286,6 +286,6 @@ impl CallReport {
     }
 }
 
-fn after(timeout: Option<Duration>) -> Option<Instant> {
+fn deadline_after(timeout: Option<Duration>) -> Option<Instant> {
     Instant::now().checked_add(timeout?)
 }

@@ -118,16 +118,25 @@ mod tests {
         Some(found.into_iter().collect())
     }
 
-    fn one(name: &str, value: &str) -> Option<Vec<(String, String)>> {
+    fn single_variable(name: &str, value: &str) -> Option<Vec<(String, String)>> {
         Some(vec![(name.into(), value.into())])
     }
 
     #[test]
     fn a_matching_uri_sets_the_variables() {
         let data = "test://template/{id}/data";
-        assert_eq!(read(data, "test://template/123/data"), one("id", "123"));
-        assert_eq!(read(data, "test://template/a%20b/data"), one("id", "a b"));
-        assert_eq!(read("file:///{+path}", "file:///a/b"), one("path", "a/b"));
+        assert_eq!(
+            read(data, "test://template/123/data"),
+            single_variable("id", "123")
+        );
+        assert_eq!(
+            read(data, "test://template/a%20b/data"),
+            single_variable("id", "a b")
+        );
+        assert_eq!(
+            read("file:///{+path}", "file:///a/b"),
+            single_variable("path", "a/b")
+        );
         assert_eq!(read("x:plain", "x:plain"), Some(Vec::new()));
         assert_eq!(read("x:{}{a b}", "x:{}{a b}"), Some(Vec::new()));
     }

@@ -20,7 +20,7 @@ pub(super) struct GuardedHandler {
     pub(super) handler: Box<dyn DynService<RoleServer>>,
     /// How long a request may continue after its cancellation.
     pub(super) grace_period: Duration,
-    /// Closed when the handler is not needed any more.
+    /// Closed when the handler is no longer needed.
     pub(super) needed: watch::Receiver<()>,
 }
 

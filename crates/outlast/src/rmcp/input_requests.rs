@@ -31,7 +31,7 @@ impl Shared {
                 Err(error) => JsonRpcMessage::error(error, Some(handle_request.clone())),
             };
             shared.take_input_request(&handle_request);
-            shared.answer(answer).await;
+            shared.respond(answer).await;
         });
         self.add_input_request(id, asking.abort_handle());
     }

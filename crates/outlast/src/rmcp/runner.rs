@@ -14,7 +14,7 @@ use crate::server::{ClientHandle, RequestParts};
 #[async_trait]
 impl Runner for Rmcp {
     async fn run(&self, call: Arc<Origin>, cx: CallContext) -> Outcome {
-        let work = self.answer(&call, cx.clone());
+        let work = self.respond(&call, cx.clone());
         // Dropping the work cancels it in the handler.
         let answered = tokio::select! {
             biased;
@@ -30,7 +30,7 @@ impl Runner for Rmcp {
 }
 
 impl Rmcp {
-    async fn answer(&self, call: &Origin, cx: CallContext) -> Result<Raw, ErrorObject> {
+    async fn respond(&self, call: &Origin, cx: CallContext) -> Result<Raw, ErrorObject> {
         let arrival = cx.local_data::<RequestParts>();
         let client = match &arrival {
             Some(arrival) => arrival.client.clone(),

@@ -27,7 +27,7 @@ pub(super) struct RunningHandler {
     to_handler: Sender<ClientJsonRpcMessage>,
     pub(super) shared: Arc<Shared>,
     pub(super) description: BackendDescription,
-    _needed: watch::Sender<()>,
+    _keep_alive: watch::Sender<()>,
 }
 
 /// What a connection shares with the reader of the handler's messages.
@@ -62,13 +62,13 @@ impl RunningHandler {
         to_handler: Sender<ClientJsonRpcMessage>,
         shared: Arc<Shared>,
         description: BackendDescription,
-        needed: watch::Sender<()>,
+        keep_alive: watch::Sender<()>,
     ) -> Self {
         Self {
             to_handler,
             shared,
             description,
-            _needed: needed,
+            _keep_alive: keep_alive,
         }
     }
 
@@ -220,7 +220,7 @@ impl Shared {
     }
 
     /// Sends a response to the handler.
-    pub(super) async fn answer(&self, message: ClientJsonRpcMessage) {
+    pub(super) async fn respond(&self, message: ClientJsonRpcMessage) {
         if let Some(to_handler) = self.to_handler.upgrade() {
             // A stopped handler needs no response.
             let _ = to_handler.send(message).await;

@@ -130,7 +130,7 @@ impl Identity {
         Self::owner_with(None)
     }
 
-    /// The identity that another node has found out.
+    /// The identity that another node has authenticated.
     #[cfg(feature = "http")]
     pub(crate) fn of_node(owner: Option<Owner>, scopes: Scopes) -> Self {
         Self { owner, scopes }
@@ -218,7 +218,7 @@ fn needed_for_call(params: Option<RawRef<'_>>) -> Scopes {
     }
     let call = params.and_then(|params| serde_json::from_str::<CallParams>(params.as_str()).ok());
     let Some(call) = call else {
-        // Another parser may read it differently, such as a repeated member.
+        // Another parser may accept such params, for example with a repeated member.
         return Scopes::CLIENT;
     };
     let mut needed = Scopes::CALL;

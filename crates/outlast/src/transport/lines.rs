@@ -114,7 +114,7 @@ mod tests {
     use super::*;
     use outlast_wire::envelope::Id;
 
-    async fn all(input: &str, limit: usize) -> (Vec<Incoming>, Result<(), TransportError>) {
+    async fn read_all(input: &str, limit: usize) -> (Vec<Incoming>, Result<(), TransportError>) {
         let (sender, mut receiver) = mpsc::channel(8);
         let read = read(input.as_bytes(), &sender, limit, |_| ()).await;
         drop(sender);
@@ -132,7 +132,7 @@ mod tests {
             format!(r#"{{"id":7,"result":"{large}"}}"#),
             format!(r#"{{"result":"{large}","id":7}}"#),
         ] {
-            let (all, read) = all(&format!("{answer}\nnext\n"), 100).await;
+            let (all, read) = read_all(&format!("{answer}\nnext\n"), 100).await;
             let [
                 Incoming::Failed { id, error },
                 Incoming::Message { line, .. },
@@ -154,7 +154,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_line_that_does_not_end_breaks_the_connection() {
-        let (all, read) = all(&"x".repeat(100_000), 100).await;
+        let (all, read) = read_all(&"x".repeat(100_000), 100).await;
         assert!(all.is_empty(), "{all:?}");
         assert!(
             matches!(

@@ -46,7 +46,7 @@ pub enum Outgoing {
         /// The version that was agreed.
         version: Arc<str>,
     },
-    /// The response to this request is not needed any more.
+    /// The response to this request is no longer needed.
     Abandon(Id),
     /// Cancels a stateless request: closes its stream, or sends `line` if it has none (V2-CANC-1).
     Cancel {

@@ -27,7 +27,7 @@ impl AbortReasons {
         handler: Arc<dyn ClientHandler>,
         request: Arc<ServerInputRequest>,
     ) -> Pending {
-        // Whatever ends a task without a reason is the end of its TTL.
+        // Only the end of the TTL ends a task without a reason.
         self.0.lock().insert(task, TASK_EXPIRED);
         Pending {
             reasons: self.clone(),

@@ -74,7 +74,7 @@ fn opened(answer: &InputResponse) -> Value {
 }
 
 /// Creates a task for `connection` and returns its id.
-async fn made(receiver: &Arc<Receiver>, connection: &Arc<RpcChannel>) -> String {
+async fn create_task(receiver: &Arc<Receiver>, connection: &Arc<RpcChannel>) -> String {
     let taken = receiver.create_task(connection, sampling()).await;
     let Ok(reply) = taken else {
         panic!("the request asks for a task");
@@ -99,7 +99,7 @@ async fn no_connection_reaches_the_tasks_of_another() {
     // S0-19, S0-41, S0-99: one receiver and one store, two servers.
     let (receiver, inbox) = receiver_and_inbox().await;
     let (one, two) = (connection(1), connection(2));
-    let task = json!({ "taskId": made(&receiver, &one).await });
+    let task = json!({ "taskId": create_task(&receiver, &one).await });
     for method in ["tasks/get", "tasks/result", "tasks/cancel"] {
         let refused = served(&receiver, &two, method, task.clone()).await;
         assert_eq!(refused["message"], "Task not found", "{method}");
@@ -130,7 +130,7 @@ async fn a_managed_task_keeps_its_method_and_request() {
     // S0-43.
     let receiver = receiver().await;
     let connection = connection(1);
-    let id = made(&receiver, &connection).await;
+    let id = create_task(&receiver, &connection).await;
     let scope = Scope::OwnedBy(owner_of(&connection));
     let id = id.parse().expect("the id is valid");
     let Ok(Snapshot::Open(task)) = receiver.engine.get(&scope, id).await else {
@@ -154,10 +154,10 @@ async fn the_end_of_a_connection_deletes_its_records() {
     // S1-27, S1-58, S1-67, S1-89: nothing with a deadline stays, whether it had ended or not.
     let receiver = receiver().await;
     let (one, two) = (connection(1), connection(2));
-    let waiting = made(&receiver, &one).await;
-    let cancelled = json!({ "taskId": made(&receiver, &one).await });
+    let waiting = create_task(&receiver, &one).await;
+    let cancelled = json!({ "taskId": create_task(&receiver, &one).await });
     served(&receiver, &one, "tasks/cancel", cancelled).await;
-    let kept = made(&receiver, &two).await;
+    let kept = create_task(&receiver, &two).await;
     let waiter = tokio::spawn({
         let (receiver, one) = (receiver.clone(), one.clone());
         async move {

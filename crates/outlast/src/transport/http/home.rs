@@ -104,7 +104,7 @@ impl Endpoint {
         Err(moving(None))
     }
 
-    /// Forwards a request of a session; `None` if the node is not the home any more.
+    /// Forwards a request of a session; `None` if the node is no longer the home.
     async fn forward_in_session(
         &self,
         nodes: &Nodes,

@@ -1,5 +1,5 @@
-//! Requests that are polled by the task that waits for the response. They need no spawned task and
-//! no queue, unless another message precedes the response.
+//! Requests that the waiting task sends and reads itself, without a spawned task and a queue. If
+//! another message precedes the response, the rest of the stream goes through the queue.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -20,9 +20,9 @@ pub(crate) struct DirectRequests {
     /// Set when the handshake is complete. Earlier requests are sent in order.
     opened: SetOnce<()>,
     in_flight: AtomicUsize,
-    /// Notified when a request is not in flight any more.
+    /// Notified when a request has ended.
     done: Notify,
-    /// Notified when the server does not know the session any more.
+    /// Notified when the server no longer knows the session.
     session_gone: Notify,
 }
 
@@ -71,7 +71,7 @@ impl DirectRequests {
     }
 
     /// Whether a message can be sent by [`DirectRequests::request`] now.
-    pub(crate) fn takes(&self, kind: &MessageKind) -> bool {
+    pub(crate) fn can_send(&self, kind: &MessageKind) -> bool {
         match kind {
             MessageKind::Stateless(_) => true,
             MessageKind::Request(_) => self.is_open(),
@@ -105,11 +105,11 @@ impl DirectRequests {
                         error = error.brief(),
                         "retrying a message without a response"
                     );
-                    let stated = match error {
+                    let requested_delay = match error {
                         TransportError::Refused { retry_after, .. } => retry_after,
                         _ => None,
                     };
-                    tokio::time::sleep(backoff.delay_of_at_least(stated)).await;
+                    tokio::time::sleep(backoff.delay_of_at_least(requested_delay)).await;
                     attempts += 1;
                 }
                 delivered => return delivered,
@@ -117,9 +117,9 @@ impl DirectRequests {
         }
     }
 
-    /// Sends the request `id` and waits for its response, which `read` recognises. `None` if the
-    /// response or the error arrives on the link: after other messages on its stream, or when the
-    /// session is gone.
+    /// Sends the request `id` and waits for its response, which `read` recognises. Returns `None` if
+    /// the response or the error goes through the queue of the link instead. This happens if other
+    /// messages precede the response, or if the session is gone.
     pub(crate) async fn request<A>(
         &self,
         message: &OutgoingMessage,

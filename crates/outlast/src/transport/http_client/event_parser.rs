@@ -170,7 +170,7 @@ const MAX_SPARE_BYTES: usize = 64 << 10;
 mod tests {
     use super::*;
 
-    fn all(text: &[u8], step: usize) -> (Vec<String>, EventParser) {
+    fn parse_all(text: &[u8], step: usize) -> (Vec<String>, EventParser) {
         let mut events = EventParser::new(1_000);
         let found = text.chunks(step).flat_map(|part| events.parse(part));
         let found: Vec<_> = found.map(|data| String::from_utf8(data).unwrap()).collect();
@@ -181,7 +181,7 @@ mod tests {
     fn events_do_not_depend_on_how_bytes_are_split() {
         let text = "\u{feff}id: 1\nretry: 250\ndata:\n\n: comment\r\nevent: message\r\ndata: {\"a\":\r\ndata: 1}\r\n\r\ndata:x\rid: 2\r\rid: 3\rdata: cut off";
         for step in 1..text.len() {
-            let (found, events) = all(text.as_bytes(), step);
+            let (found, events) = parse_all(text.as_bytes(), step);
             assert_eq!(found, ["{\"a\":\n1}", "x"], "{step}");
             assert_eq!(events.last_event_id(), Some("2"));
             assert_eq!(events.retry(), Some(Duration::from_millis(250)));
@@ -191,9 +191,9 @@ mod tests {
     #[test]
     fn a_too_large_event_is_dropped_and_parsing_continues() {
         let text = format!("data: {}\n\ndata: y\n\n", "x".repeat(5_000));
-        assert_eq!(all(text.as_bytes(), 64).0, ["y"]);
+        assert_eq!(parse_all(text.as_bytes(), 64).0, ["y"]);
         let text = format!("{}\n\ndata: z\n\n", "data: xxxxxxxxx\n".repeat(500));
-        assert_eq!(all(text.as_bytes(), 64).0, ["z"]);
+        assert_eq!(parse_all(text.as_bytes(), 64).0, ["z"]);
     }
 
     #[test]
@@ -217,7 +217,7 @@ mod tests {
     #[test]
     fn unknown_and_invalid_fields_are_ignored() {
         let text = "id: a\0b\nretry: soon\nretry\ndata: 1\n\nfoo: bar\ndata\n\n";
-        let (found, events) = all(text.as_bytes(), 3);
+        let (found, events) = parse_all(text.as_bytes(), 3);
         assert_eq!(found, ["1"]);
         assert_eq!((events.last_event_id(), events.retry()), (None, None));
     }

@@ -90,7 +90,7 @@ impl HttpSession {
         state.introduction = None;
     }
 
-    /// Forgets a session that the server does not know any more.
+    /// Forgets a session that the server no longer knows.
     pub(crate) fn forget(&self) {
         *self.state() = State::default();
     }
