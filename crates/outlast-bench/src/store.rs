@@ -15,7 +15,7 @@ use crate::http::target::Target;
 use crate::machine::{processor, resident_of};
 use crate::rawlog::RawLog;
 use crate::rounds::Rounds;
-use crate::table::{Row, Table, Unit, count, whole};
+use crate::table::{Row, Table, Unit, count, with_thousands_separators};
 use crate::{BenchResult, runtime};
 
 /// Lifecycles per second through the engine in one process, without HTTP.
@@ -40,7 +40,7 @@ pub(crate) fn lifecycles(environment: &Environment, table: &mut Table) -> BenchR
         let show = |side| {
             format!(
                 "{} /s, {:.0} µs CPU",
-                whole(per_second.median_of(side)),
+                with_thousands_separators(per_second.median_of(side)),
                 cpu.median_of(side)
             )
         };
@@ -91,15 +91,18 @@ pub(crate) fn retained(environment: &Environment, table: &mut Table) -> BenchRes
                 "memory of a retained task with a 200-byte result, {} {how}; beside rmcp",
                 count(most)
             ),
-            ours: format!("{} B", whole(bytes)),
-            other: format!("{} B", whole(peer)),
+            ours: format!("{} B", with_thousands_separators(bytes)),
+            other: format!("{} B", with_thousands_separators(peer)),
             value: bytes,
             unit: Unit::Bytes,
             bar: Some(1024.0),
         });
     }
     let disk = std::fs::metadata(&file)?.len() as f64 / most as f64;
-    table.note(format!("disk of a retained task: {} B", whole(disk)));
+    table.note(format!(
+        "disk of a retained task: {} B",
+        with_thousands_separators(disk)
+    ));
     table.row(Row {
         figure: format!(
             "open with {} tasks, from the start of the process until it takes calls; beside reading the file",

@@ -91,7 +91,7 @@ impl Unit {
 }
 
 /// `12345.6` as `12,346`.
-pub(crate) fn whole(value: f64) -> String {
+pub(crate) fn with_thousands_separators(value: f64) -> String {
     let digits = format!("{value:.0}");
     let mut text = String::new();
     for (at, digit) in digits.chars().enumerate() {
@@ -105,7 +105,7 @@ pub(crate) fn whole(value: f64) -> String {
 
 /// `1234.5` as `1,235 µs`.
 pub(crate) fn micros(value: f64) -> String {
-    format!("{} µs", whole(value))
+    format!("{} µs", with_thousands_separators(value))
 }
 
 /// `1000000` as `1 M`, `100000` as `100 k`.
@@ -113,7 +113,7 @@ pub(crate) fn count(n: usize) -> String {
     match n {
         n if n >= 1_000_000 && n.is_multiple_of(1_000_000) => format!("{} M", n / 1_000_000),
         n if n >= 1_000 && n.is_multiple_of(1_000) => format!("{} k", n / 1_000),
-        n => whole(n as f64),
+        n => with_thousands_separators(n as f64),
     }
 }
 

@@ -25,7 +25,7 @@ pub(super) fn installed(packages: &Packages) -> Result<(), String> {
 fn npm_package(packages: &Packages, folder: &Path) -> Result<(), String> {
     let home = Home::empty(folder, "home-npm")?;
     let npm = folder.join("npm");
-    std::fs::create_dir_all(&npm).map_err(|error| super::at(&npm, &error))?;
+    std::fs::create_dir_all(&npm).map_err(|error| super::file_error(&npm, &error))?;
     write(&npm.join("package.json"), "{ \"private\": true }\n")?;
     let install = ["install", "--silent", "--no-audit", "--no-fund"];
     run(home
@@ -140,7 +140,7 @@ fn use_like_a_host(
 
 /// Refuses a package that runs code when it is installed.
 fn no_install_scripts(modules: &Path) -> Result<(), String> {
-    let entries = std::fs::read_dir(modules).map_err(|error| super::at(modules, &error))?;
+    let entries = std::fs::read_dir(modules).map_err(|error| super::file_error(modules, &error))?;
     for entry in entries.filter_map(Result::ok) {
         let manifest = entry.path().join("package.json");
         let Ok(text) = std::fs::read_to_string(&manifest) else {

@@ -111,24 +111,24 @@ fn main_packages(targets: &[&str]) -> Result<(), String> {
 /// Creates `folder` without content.
 fn empty(folder: &Path) -> Result<(), String> {
     if folder.exists() {
-        std::fs::remove_dir_all(folder).map_err(|error| at(folder, &error))?;
+        std::fs::remove_dir_all(folder).map_err(|error| file_error(folder, &error))?;
     }
-    std::fs::create_dir_all(folder).map_err(|error| at(folder, &error))
+    std::fs::create_dir_all(folder).map_err(|error| file_error(folder, &error))
 }
 
 /// Copies a file. The folder of `to` is created.
 fn copy(from: &Path, to: &Path) -> Result<(), String> {
     let parent = to.parent().ok_or("a file is in a folder")?;
-    std::fs::create_dir_all(parent).map_err(|error| at(parent, &error))?;
-    std::fs::copy(from, to).map_err(|error| at(from, &error))?;
+    std::fs::create_dir_all(parent).map_err(|error| file_error(parent, &error))?;
+    std::fs::copy(from, to).map_err(|error| file_error(from, &error))?;
     Ok(())
 }
 
 fn write(path: &Path, text: &str) -> Result<(), String> {
-    std::fs::write(path, text).map_err(|error| at(path, &error))
+    std::fs::write(path, text).map_err(|error| file_error(path, &error))
 }
 
-fn at(path: &Path, error: &std::io::Error) -> String {
+fn file_error(path: &Path, error: &std::io::Error) -> String {
     format!("{}: {error}", path.display())
 }
 

@@ -7,7 +7,7 @@ use std::process::Command;
 use serde_json::{Map, Value, json};
 
 use super::platform::Platform;
-use super::{VERSION, at, copy, registry, write};
+use super::{VERSION, copy, file_error, registry, write};
 use crate::npm::root;
 use crate::part::run;
 
@@ -74,6 +74,6 @@ fn pack(content: &Path, package: &Value, folder: &Path, name: &str) -> Result<Pa
         .arg(folder)
         .current_dir(content))?;
     let archive = folder.join(format!("{name}-{VERSION}.tgz"));
-    std::fs::metadata(&archive).map_err(|error| at(&archive, &error))?;
+    std::fs::metadata(&archive).map_err(|error| file_error(&archive, &error))?;
     Ok(archive)
 }

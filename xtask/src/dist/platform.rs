@@ -71,7 +71,7 @@ impl Platform {
         if self.npm.0 != "linux" {
             return Ok(self.wheel.to_owned());
         }
-        let bytes = std::fs::read(program).map_err(|error| super::at(program, &error))?;
+        let bytes = std::fs::read(program).map_err(|error| super::file_error(program, &error))?;
         let minor =
             glibc_minor(&bytes).ok_or_else(|| format!("{} needs no glibc", program.display()))?;
         Ok(format!("manylinux_2_{minor}_{}", self.wheel))

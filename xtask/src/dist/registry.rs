@@ -22,9 +22,9 @@ pub(super) fn check(folder: &Path) -> Result<(), String> {
     let url = std::env::var(REPOSITORY).unwrap_or_else(|_| EXAMPLE_REPOSITORY.to_owned());
     write_entry(folder, &url)?;
     let path = folder.join("server.json");
-    let text = std::fs::read_to_string(&path).map_err(|error| super::at(&path, &error))?;
+    let text = std::fs::read_to_string(&path).map_err(|error| super::file_error(&path, &error))?;
     let entry: Value =
-        serde_json::from_str(&text).map_err(|error| super::at(&path, &error.into()))?;
+        serde_json::from_str(&text).map_err(|error| super::file_error(&path, &error.into()))?;
     violation(&entry).map_or(Ok(()), |rule| Err(format!("{}: {rule}", path.display())))
 }
 

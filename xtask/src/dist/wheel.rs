@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::platform::Platform;
-use super::{VERSION, at};
+use super::{VERSION, file_error};
 use crate::npm::root;
 use crate::part::run;
 
@@ -21,6 +21,6 @@ pub(super) fn write(program: &Path, platform: &Platform, folder: &Path) -> Resul
             env!("CARGO_PKG_DESCRIPTION"),
             env!("CARGO_PKG_LICENSE"),
         ]))?;
-    std::fs::metadata(&wheel).map_err(|error| at(&wheel, &error))?;
+    std::fs::metadata(&wheel).map_err(|error| file_error(&wheel, &error))?;
     Ok(wheel)
 }

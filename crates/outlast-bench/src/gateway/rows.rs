@@ -12,7 +12,7 @@ use crate::http::mcp_client::Generation;
 use crate::http::serve::Server;
 use crate::http::target::{Cost, Operation, Target};
 use crate::rounds::Rounds;
-use crate::table::{Row, Table, Unit, micros, whole};
+use crate::table::{Row, Table, Unit, micros, with_thousands_separators};
 
 /// Plain calls of clients without tasks, compared with the peers.
 pub(crate) fn calls(environment: &Environment, table: &mut Table) -> BenchResult<()> {
@@ -60,7 +60,7 @@ pub(crate) fn calls(environment: &Environment, table: &mut Table) -> BenchResult
         }
         let paces = rounds.map(|cost| cost.per_second);
         let direct = rounds.map(|cost| cost.latency).median_of(direct);
-        let pace = |side| whole(paces.median_of(side));
+        let pace = |side| with_thousands_separators(paces.median_of(side));
         table.note(format!(
             "calls per second, {at}: mcp-proxy {}, supergateway {}, ours {}; a direct call takes {}",
             pace(1),

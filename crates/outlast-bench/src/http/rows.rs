@@ -6,14 +6,14 @@ use super::target::{Cost, Operation, Target};
 use crate::BenchResult;
 use crate::environment::Environment;
 use crate::rounds::Rounds;
-use crate::table::{Bar, Row, Table, Unit, count, whole};
+use crate::table::{Bar, Row, Table, Unit, count, with_thousands_separators};
 
 pub(crate) fn v1(environment: &Environment, table: &mut Table) -> BenchResult<()> {
-    all(environment, Generation::V1, table)
+    all_rows(environment, Generation::V1, table)
 }
 
 pub(crate) fn v2(environment: &Environment, table: &mut Table) -> BenchResult<()> {
-    all(environment, Generation::V2, table)
+    all_rows(environment, Generation::V2, table)
 }
 
 pub(crate) fn v1_bars(environment: &Environment, table: &mut Table) -> BenchResult<()> {
@@ -24,7 +24,11 @@ pub(crate) fn v2_bars(environment: &Environment, table: &mut Table) -> BenchResu
     with_bars(environment, Generation::V2, table)
 }
 
-fn all(environment: &Environment, generation: Generation, table: &mut Table) -> BenchResult<()> {
+fn all_rows(
+    environment: &Environment,
+    generation: Generation,
+    table: &mut Table,
+) -> BenchResult<()> {
     for connections in [LIMITED_ROW_CONNECTIONS, 64] {
         lifecycles(environment, generation, connections, table)?;
         gets(environment, generation, connections, table)?;
@@ -207,7 +211,7 @@ fn row<const N: usize>(
         format!(
             "{:.1} µs CPU, {} /s",
             costs.median_of(side),
-            whole(paces.median_of(side))
+            with_thousands_separators(paces.median_of(side))
         )
     };
     Row {

@@ -13,7 +13,7 @@ use serde_json::value::RawValue;
 use crate::BenchResult;
 
 pub(super) async fn serve() -> BenchResult<()> {
-    super::serve_router(Router::new().route("/mcp", post(answer))).await
+    super::serve_router(Router::new().route("/mcp", post(response_to))).await
 }
 
 /// A message with unparsed params.
@@ -27,7 +27,7 @@ struct Envelope<'a> {
     params: &'a RawValue,
 }
 
-async fn answer(body: Bytes) -> Response {
+async fn response_to(body: Bytes) -> Response {
     match serde_json::from_slice::<Envelope<'_>>(&body) {
         Ok(message) => {
             std::hint::black_box((message.jsonrpc, message.id, message.method, message.params));

@@ -15,7 +15,7 @@ pub(super) fn serve() -> BenchResult<()> {
         let line = line?;
         let message: Message<'_> = serde_json::from_str(&line)?;
         if let Some(id) = message.id {
-            let answer = answer(message.method);
+            let answer = response_to(message.method);
             writeln!(out, r#"{{"jsonrpc":"2.0","id":{id},{answer}}}"#)?;
             out.flush()?;
         }
@@ -31,7 +31,7 @@ struct Message<'a> {
     method: &'a str,
 }
 
-fn answer(method: &str) -> String {
+fn response_to(method: &str) -> String {
     match method {
         "initialize" => format!(r#""result":{INITIALIZED}"#),
         "tools/list" => format!(r#""result":{TOOLS}"#),
