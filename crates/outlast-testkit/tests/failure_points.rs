@@ -178,7 +178,7 @@ async fn whoever_dies_before_it_gives_notice_leaves_what_was_stored() {
             }
         }
         sleep(Duration::from_millis(50)).await;
-        // The dead engine says nothing more; its node is gone.
+        // The ended engine sends no more events, and its node has left.
         harness
             .inner
             .leave(harness.engine.node())
@@ -342,7 +342,7 @@ impl Harness {
             .expect("P4: something is left");
     }
 
-    /// P1: what was acknowledged is there after a restart, as it was.
+    /// P1: everything acknowledged is unchanged after a restart.
     async fn holds_after_a_restart(self, ids: &[TaskId]) {
         let mut before = Vec::new();
         for id in ids {

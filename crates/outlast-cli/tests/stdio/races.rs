@@ -22,7 +22,7 @@ fn no_relay_fails_because_its_gateway_is_exiting() {
         command.env("OUTLAST_BACKGROUND_IDLE_MS", "60");
         let mut host = start_host_with(command.arg("stdio").arg("--").arg(&behind));
         call_echo(&mut host, &format!("round {round}"));
-        // A gateway that is exiting is not reported any more, and the relay uses the next one.
+        // A gateway that is exiting is no longer reported, and the relay uses the next one.
         gateways.extend(status(home)["gateway"]["pid"].as_i64());
         close_host(host);
         std::thread::sleep(Duration::from_millis(u64::from(40 + round * 3)));

@@ -69,7 +69,7 @@ pub async fn work(
 pub(crate) async fn open(store: Arc<dyn Store>, prints_runs: bool) -> Result<Engine, EngineError> {
     let policy = Policy::default()
         .with_quota(QUOTA)
-        // The journal knows of each task until when it is there.
+        // The journal knows when each task expires.
         .with_ttl_policy(TtlPolicy::Strict)
         .with_cancel_timeout(Duration::from_millis(50));
     let tools = Arc::new(ChildTools { prints_runs });

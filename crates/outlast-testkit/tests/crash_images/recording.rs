@@ -123,7 +123,7 @@ impl Recording {
     }
 }
 
-/// Runs a process to its end, which must come in time and be the one that was asked for.
+/// Runs a process to its end. Fails if it takes too long, or does not end as planned.
 fn wait(mut command: Command, end: ProcessEnd) -> Result<()> {
     let mut child = command.spawn()?;
     let started = Instant::now();

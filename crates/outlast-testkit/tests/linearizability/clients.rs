@@ -14,7 +14,7 @@ use outlast_engine::{
 use outlast_testkit::death::SeededRandom;
 use outlast_wire::Raw;
 
-use crate::history::{ASKER, Actor, FINISHER, History};
+use crate::history::{Actor, History, WORK_AT_ITS_END, WORK_WITH_INPUT_REQUEST};
 use crate::spec::{EndState, Observation, Op, OpResult};
 
 /// Runs `clients` on `tasks` tasks and returns their history. Each store has its own engine, and
@@ -165,14 +165,14 @@ struct ElicitingTool(Arc<History>);
 #[async_trait]
 impl Runner for ElicitingTool {
     async fn run(&self, _: Arc<Origin>, cx: CallContext) -> outlast_engine::Outcome {
-        self.0.requested(cx.id(), ASKER, Op::Ask);
+        self.0.requested(cx.id(), WORK_WITH_INPUT_REQUEST, Op::Ask);
         let request = InputRequest::new(InputKind::ElicitForm, None);
         let response = cx.request_input_as(InputKey::new(KEY), request).await;
         let Ok(InputResponse::Result(answer)) = response.map(|answered| answered.response) else {
             return outlast_engine::Outcome::error(ErrorCode(-1), "it was not answered");
         };
         self.0
-            .requested(cx.id(), FINISHER, Op::Finish(number(&answer)));
+            .requested(cx.id(), WORK_AT_ITS_END, Op::Finish(number(&answer)));
         outlast_engine::Outcome::Result(answer)
     }
 }

@@ -1,5 +1,5 @@
-//! The requests and replies in the order in which they happened, and the check whether one order of
-//! single steps explains them.
+//! The operations and their results in the order in which they happened, and the check whether some
+//! sequential order of the operations explains the results.
 
 use std::collections::BTreeMap;
 
@@ -9,14 +9,14 @@ use stateright::semantics::{ConsistencyTester, LinearizabilityTester};
 
 use crate::spec::{OneTask, Op, OpResult};
 
-/// Who acts: clients by their number, and the work of a task.
+/// The number of a client, or one of the two constants below for the work of a task.
 pub(crate) type Actor = u32;
 
-/// The work while it asks.
-pub(crate) const ASKER: Actor = 1_000;
+/// The work of a task while it makes an input request.
+pub(crate) const WORK_WITH_INPUT_REQUEST: Actor = 1_000;
 
-/// The work when it ends.
-pub(crate) const FINISHER: Actor = 1_001;
+/// The work of a task when it ends.
+pub(crate) const WORK_AT_ITS_END: Actor = 1_001;
 
 #[derive(Debug, Default)]
 pub(crate) struct History(Mutex<Vec<(TaskId, Actor, HistoryEntry)>>);
@@ -28,18 +28,18 @@ enum HistoryEntry {
 }
 
 impl History {
-    /// Notes that `actor` begins something, before it does.
+    /// Records that `actor` begins an operation. Call it before the operation.
     pub(crate) fn requested(&self, task: TaskId, actor: Actor, op: Op) {
         self.note(task, actor, HistoryEntry::Requested(op));
     }
 
-    /// Records the reply to `actor`, after it arrived.
+    /// Records the result of the operation of `actor`.
     pub(crate) fn reply(&self, task: TaskId, actor: Actor, reply: OpResult) {
         self.note(task, actor, HistoryEntry::Returned(reply));
     }
 
-    /// Checks every task by itself; returns how many steps were explained, or a history that cannot
-    /// be.
+    /// Checks every task separately. Returns the number of entries, or a history that no sequential
+    /// order explains.
     pub(crate) fn check(&self) -> Result<usize, String> {
         let events = self.0.lock();
         let mut testers = BTreeMap::new();
@@ -56,7 +56,7 @@ impl History {
             if !tester.is_consistent() {
                 let its: Vec<_> = events.iter().filter(|(id, ..)| id == task).collect();
                 return Err(format!(
-                    "task {task}: no order of single steps explains {its:#?}"
+                    "task {task}: no sequential order explains {its:#?}"
                 ));
             }
         }

@@ -66,7 +66,7 @@ impl Gate {
         self.add_permits(1_000);
     }
 
-    /// Lets so many calls continue.
+    /// Lets this number of calls continue.
     pub(crate) fn add_permits(&self, calls: usize) {
         self.permits.add_permits(calls);
     }

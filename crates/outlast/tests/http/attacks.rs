@@ -10,7 +10,7 @@ use tokio::net::TcpStream;
 use crate::harness::Harness;
 
 #[tokio::test]
-async fn sessions_without_end_of_one_token_affect_no_other() {
+async fn endless_sessions_of_one_token_affect_no_other() {
     let harness = Harness::with(
         HttpOptions::default().with_authenticate(BearerTokens::shared(vec![
             Token::new("ada", "a"),

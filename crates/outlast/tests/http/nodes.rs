@@ -17,7 +17,7 @@ use crate::harness::Harness;
 async fn a_session_continues_at_every_node() {
     let [one, other] = nodes().await;
     let client = one.client().await;
-    let elsewhere = at(&client, &other);
+    let elsewhere = at_node(&client, &other);
     let said = elsewhere.tool("echo", json!({ "say": "hi" })).await;
     assert_eq!(said.json().await["result"]["content"][0]["text"], "hi");
 
@@ -45,14 +45,20 @@ async fn a_session_continues_at_every_node() {
 async fn a_session_ends_at_every_node() {
     let [one, other] = nodes().await;
     let (client, stays) = (one.client().await, one.client().await);
-    assert_eq!(at(&client, &other).delete_session().await.status, 204);
+    assert_eq!(at_node(&client, &other).delete_session().await.status, 204);
     for node in [&one, &other] {
         assert_eq!(
-            at(&client, node).request("ping", json!({})).await.status,
+            at_node(&client, node)
+                .request("ping", json!({}))
+                .await
+                .status,
             404
         );
         assert_eq!(
-            at(&stays, node).request("ping", json!({})).await.status,
+            at_node(&stays, node)
+                .request("ping", json!({}))
+                .await
+                .status,
             200
         );
     }
@@ -63,7 +69,7 @@ async fn a_suspended_call_resumes_at_its_node_from_every_node() {
     // V2-MRTR-5: only the node of the call can resume it.
     let [one, other] = nodes().await;
     let client = HttpClient::modern(one.server.local_addr());
-    let elsewhere = at(&client, &other);
+    let elsewhere = at_node(&client, &other);
     let can = || json!({ "elicitation": { "form": {} } });
     let call = json!({ "name": "ask", "arguments": {} });
     let asked = client.modern_response("tools/call", call, can()).await;
@@ -95,7 +101,7 @@ async fn the_session_of_a_node_that_left_continues() {
     let [one, other] = nodes().await;
     let client = one.client().await;
     let task = client.task("gated", json!({})).await;
-    let elsewhere = at(&client, &other);
+    let elsewhere = at_node(&client, &other);
     let mut general = elsewhere.listen(None).await;
     let first = general.event().await.unwrap().id.unwrap();
     drop(general);
@@ -117,7 +123,7 @@ async fn the_session_of_a_node_that_left_continues() {
 async fn a_node_that_refuses_connections_is_replaced_at_once() {
     let [one, other] = nodes().await;
     let client = one.client().await;
-    let elsewhere = at(&client, &other);
+    let elsewhere = at_node(&client, &other);
     assert_eq!(elsewhere.request("ping", json!({})).await.status, 200);
     // Its engine keeps the lease.
     one.server.shutdown().await;
@@ -131,7 +137,7 @@ async fn stored_tasks_are_found_while_the_home_does_not_answer() {
     let [one, other] = nodes().await;
     let client = one.client().await;
     let task = client.task("gated", json!({})).await;
-    let elsewhere = at(&client, &other);
+    let elsewhere = at_node(&client, &other);
     // It accepts connections, and never answers.
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = silent.local_addr().unwrap().to_string();
@@ -184,7 +190,7 @@ async fn nodes() -> [Harness; 2] {
 }
 
 /// The same client at another node.
-fn at(client: &HttpClient, node: &Harness) -> HttpClient {
+fn at_node(client: &HttpClient, node: &Harness) -> HttpClient {
     HttpClient {
         address: node.server.local_addr(),
         ..client.clone()

@@ -100,7 +100,7 @@ impl Owners {
     }
 
     /// The latest task of another owner, if there is one.
-    fn foreign(&self, owner: usize) -> Option<String> {
+    fn task_of_another_owner(&self, owner: usize) -> Option<String> {
         self.tasks_of((owner + 1) % OWNERS.len()).pop()
     }
 }
@@ -121,7 +121,7 @@ async fn legacy(owners: Arc<Owners>, address: SocketAddr, owner: usize) {
         let related = &response["result"]["_meta"]["io.modelcontextprotocol/related-task"];
         assert_eq!(*related, json!({ "taskId": task }));
         assert_eq!(client.status(&task).await["result"]["status"], "completed");
-        if let Some(foreign) = owners.foreign(owner) {
+        if let Some(foreign) = owners.task_of_another_owner(owner) {
             assert_eq!(client.status(&foreign).await["error"]["code"], -32602);
         }
     }
@@ -158,7 +158,7 @@ async fn modern(owners: Arc<Owners>, address: SocketAddr, owner: usize) {
             }
         };
         assert_eq!(result["content"][0]["text"], word);
-        if let Some(foreign) = owners.foreign(owner) {
+        if let Some(foreign) = owners.task_of_another_owner(owner) {
             let rejected = http.rejected("tasks/get", json!({ "taskId": foreign }), &[]);
             assert_eq!(rejected.await, (200, -32602));
         }
@@ -168,7 +168,7 @@ async fn modern(owners: Arc<Owners>, address: SocketAddr, owner: usize) {
 /// Subscribes to a task and to a foreign one; receives only its own, up to its end.
 async fn listen(owners: &Owners, http: &ModernHttpClient, owner: usize, task: &str, word: &str) {
     let mut filter = vec![task.to_owned()];
-    filter.extend(owners.foreign(owner));
+    filter.extend(owners.task_of_another_owner(owner));
     let filter = json!({ "notifications": { "taskIds": filter } });
     let mut stream = http.request("subscriptions/listen", filter).await;
     let ack = next(&mut stream, "subscriptions/listen").await;

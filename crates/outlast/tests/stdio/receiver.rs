@@ -15,7 +15,7 @@ use crate::harness::{StdioClient, samples};
 use crate::tasks::create;
 
 /// A client of a server with the samples and this tool, which may run as a task.
-async fn with(tool: Tool) -> StdioClient {
+async fn client_with_tool(tool: Tool) -> StdioClient {
     let tools = samples().with(tool.task(TaskSupport::Optional));
     let mut client = StdioClient::connect(Arc::new(MemoryStore::new()), tools).await;
     client
@@ -43,7 +43,7 @@ async fn a_task_returns_the_same_error_as_its_call() {
             Ok(text("never"))
         }
     });
-    let mut client = with(broken).await;
+    let mut client = client_with_tool(broken).await;
     let plain = client.call("tools/call", json!({ "name": "broken" })).await;
     assert_eq!(plain["error"]["code"], -32603, "{plain}");
     let id = create(&mut client, "broken").await;
@@ -66,7 +66,7 @@ async fn no_notification_follows_the_end_of_a_task() {
         });
         Ok(text("done"))
     });
-    let mut client = with(late).await;
+    let mut client = client_with_tool(late).await;
     let id = create(&mut client, "late").await;
     client.call("tasks/result", json!({ "taskId": id })).await;
     client.silence().await;
@@ -89,7 +89,7 @@ async fn a_tool_that_ignores_cancellation_leaves_its_task_cancelled() {
         tokio::time::sleep(Duration::from_millis(100)).await;
         Ok(text("finished all the same"))
     });
-    let mut client = with(stubborn).await;
+    let mut client = client_with_tool(stubborn).await;
     let id = create(&mut client, "stubborn").await;
     tokio::time::sleep(Duration::from_millis(10)).await;
     let cancelled = client.call("tasks/cancel", json!({ "taskId": id })).await;
@@ -115,7 +115,7 @@ async fn a_tool_sees_cancellations_of_call_and_task() {
             Ok(text("stopped"))
         }
     });
-    let mut client = with(watchful).await;
+    let mut client = client_with_tool(watchful).await;
     let call = json!({ "name": "watchful" });
     let id = client.send("tools/call", call).await;
     tokio::time::sleep(Duration::from_millis(10)).await;
@@ -292,7 +292,7 @@ async fn input_requests_match_the_declared_capabilities() {
         };
         Ok(text(response["action"].as_str().unwrap_or_default()))
     });
-    let mut plain = with(visit.clone()).await;
+    let mut plain = client_with_tool(visit.clone()).await;
     for (way, lacking) in [("url", "url elicitation"), ("tools", "sampling with tools")] {
         let params = json!({ "name": "visit", "arguments": { "way": way } });
         let response = plain.call("tools/call", params).await;
