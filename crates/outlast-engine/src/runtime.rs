@@ -1,5 +1,5 @@
-//! The locks, atomics, tasks and timers that the engine uses: those of the system and of Tokio, or,
-//! with `--cfg shuttle`, those of a scheduler that tries many interleavings.
+//! The locks, atomics, tasks and timers of the engine. They are those of the system and of Tokio.
+//! With `--cfg shuttle` they are those of a scheduler that tries many interleavings.
 //!
 //! All concurrency of this crate uses this module, so that the tests in `tests/races` control every
 //! interleaving. A product build does not contain the shuttle scheduler.

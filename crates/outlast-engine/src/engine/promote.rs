@@ -51,8 +51,8 @@ impl Engine {
         let stage = CallStage::Plain(task.clone(), Some(sender));
         let call_state = Arc::new(CallState::new(&task, stage, local_data));
         self.inner.calls.add(call_state.clone());
-        // A shutdown waits for the calls that exist when it begins. It may have begun before this call
-        // was added.
+        // A shutdown waits for the calls that exist when it begins. It may have begun before this
+        // call was added.
         if let Err(closing) = self.inner.check_open() {
             self.inner.calls.take(call_state.id, call_state.attempt);
             return Err(closing);

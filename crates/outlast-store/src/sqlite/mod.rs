@@ -9,7 +9,7 @@
 //! | module | content |
 //! |---|---|
 //! | `open` | from a path to a running store: lock, file, schema, scan |
-//! | `store` | the [`Store`](outlast_engine::Store) trait: writes go to the writer, reads to memory or to readers |
+//! | `store` | [`Store`](outlast_engine::Store): sends writes to the writer, reads to readers |
 //! | `writer` | batches, commits, failures and recovery |
 //! | `readers`, `body`, `body_cache` | bodies and whole tasks, from the file and from memory |
 //! | `reader` | a read-only view of a file that another process may use |

@@ -93,7 +93,7 @@ impl<'a> Skimmer<'a> {
         let mut escaped = false;
         self.at += 1;
         loop {
-            self.at += unmarked(bytes.get(self.at..)?);
+            self.at += without_quotes_and_backslashes(bytes.get(self.at..)?);
             match *bytes.get(self.at)? {
                 b'"' => {
                     self.at += 1;
@@ -113,7 +113,7 @@ impl<'a> Skimmer<'a> {
 /// Returns a lower bound of the number of bytes at the start of `bytes` that are neither quotes nor
 /// backslashes. Most strings are short names, so a search function is called only after a few
 /// bytes.
-fn unmarked(bytes: &[u8]) -> usize {
+fn without_quotes_and_backslashes(bytes: &[u8]) -> usize {
     const LOW_BITS: u64 = u64::from_ne_bytes([1; 8]);
     const HIGH_BITS: u64 = LOW_BITS << 7;
     let zero = |word: u64| word.wrapping_sub(LOW_BITS) & !word & HIGH_BITS;
