@@ -35,15 +35,20 @@
 //! | `layout` | the frame around each page: navigation, viewer |
 //! | `pages` | one module for each page |
 //! | `api` | `/api/v1/…`: the same data as JSON |
-//! | [`workspace`], [`traffic`] | connections to servers, calls, requests of servers; their messages |
-//! | `workspaces`, `answered` | the workspace of each viewer; who answered a request of a stored task |
+//! | [`workspace`] | connections to servers, calls, requests of servers |
+//! | [`traffic`] | the messages of the connections |
+//! | `workspaces` | the workspace of each viewer |
+//! | `answered` | who responded to an input request of a stored task |
 //! | [`form`] | forms from JSON Schemas, for pages and for terminals |
 //! | `events`, `task_feed` | the events that open pages receive; those of tasks |
-//! | `task_row`, `task_row_peer` | a task of the store, at a server, or hosted for a server, as pages, API and events show it |
-//! | `task_list` | one list of them all |
-//! | `format`, `status_text` | durations and counts as text; the message in an error that a server reports |
+//! | `task_row` | a task of the store, as pages, API and events show it |
+//! | `task_row_peer` | the same for a task at a server, or hosted for a server |
+//! | `task_list` | one list of all these tasks |
+//! | `format` | durations and counts as text |
+//! | `status_text` | the message in an error that a server reports |
 //! | `query`, `search` | the search language; pages and counts of tasks |
-//! | `outcome_view`, `json_tree` | outcomes on a page; JSON values whose children are loaded when opened |
+//! | `outcome_view` | outcomes on a page |
+//! | `json_tree` | JSON values whose children are loaded when opened |
 //! | `statistics`, `plot` | the numbers of the overview, and their plots |
 //! | `deletions` | deletions that can be undone |
 //! | `error` | errors, as a page or as JSON |
