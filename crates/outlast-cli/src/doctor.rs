@@ -82,7 +82,7 @@ async fn examine(client: &Client, connected_ms: u128) -> Result<Findings, Failur
             }
         },
     };
-    noticed.extend(oddities(server.generation, &tools));
+    noticed.extend(contradictions(server.generation, &tools));
     Ok(Findings {
         server,
         other: OtherEra::Unknown("not tried yet".into()),
@@ -126,7 +126,7 @@ fn is_refusal(fault: &client::Error, era: Era) -> bool {
 }
 
 /// Returns the contradictions in what the server declares.
-fn oddities(generation: Generation, tools: &[ToolInfo]) -> Vec<String> {
+fn contradictions(generation: Generation, tools: &[ToolInfo]) -> Vec<String> {
     let mut noticed = Vec::new();
     let willing: Vec<_> = tools
         .iter()
@@ -184,12 +184,12 @@ fn print(found: &Findings) {
     let protocol = StyledLine::new().text(&server.version);
     show("protocol", protocol.tone(Tone::Muted, connected));
     show("tasks", tasks_line(server.generation));
-    show("offers", offers(server));
+    show("offers", capability_names(server));
     match other {
         OtherEra::Present(other) => {
             show("also", &*other.version);
             show("  tasks", tasks_line(other.generation));
-            show("  offers", offers(other));
+            show("  offers", capability_names(other));
         }
         OtherEra::Absent if server.is_modern() => show("also", "nothing older"),
         OtherEra::Absent => show("also", "nothing newer"),
@@ -247,7 +247,7 @@ fn tasks_line(generation: Generation) -> StyledLine {
 }
 
 /// Lists the names of the declared capabilities.
-fn offers(server: &ServerDescription) -> String {
+fn capability_names(server: &ServerDescription) -> String {
     let capabilities: Value = server.capabilities.open().unwrap_or_default();
     let names = capabilities
         .as_object()
@@ -382,9 +382,9 @@ mod tests {
             cancel: true,
             list: true,
         });
-        assert_eq!(oddities(some, &willing), [""; 0]);
-        assert!(oddities(Generation::None, &willing)[0].contains("called without tasks"));
-        let odd = oddities(some, &unwilling);
+        assert_eq!(contradictions(some, &willing), [""; 0]);
+        assert!(contradictions(Generation::None, &willing)[0].contains("called without tasks"));
+        let odd = contradictions(some, &unwilling);
         assert!(odd[0].contains("no tool declares"), "{odd:?}");
         assert!(odd[1].contains("the input schema of tool b"), "{odd:?}");
         let bare = Generation::V1(ServerTasks {
@@ -392,6 +392,6 @@ mod tests {
             cancel: false,
             list: false,
         });
-        assert_eq!(oddities(bare, &willing).len(), 2);
+        assert_eq!(contradictions(bare, &willing).len(), 2);
     }
 }

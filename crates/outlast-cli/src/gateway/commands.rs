@@ -98,7 +98,7 @@ async fn stop(store: &StoreUrl) -> Result<(), Failure> {
                     status.calls
                 );
             }
-            start::ended(stream, &status).await?;
+            start::wait_until_ended(stream, &status).await?;
             show!("stopped process {}", status.pid);
             Ok(())
         }

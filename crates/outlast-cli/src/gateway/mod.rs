@@ -3,11 +3,11 @@
 //!
 //! | where | what |
 //! |---|---|
-//! | `socket` | where the socket is, and that its other end belongs to this user |
+//! | `socket` | the path of the socket, and the check that its other end belongs to this user |
 //! | `control` | the first line on a connection and its reply |
 //! | `local` | serves the socket: relays, `outlast tasks`, status and stop |
 //! | `servers` | which relays share a server |
-//! | `start` | only one gateway starts on a store; `outlast serve` replaces one in the background |
+//! | `start` | the lock for the start of one gateway; `outlast serve` replaces one in the background |
 //! | `background` | the gateway that `outlast stdio` starts |
 //! | `task_backend` | tasks without their servers, for `outlast tasks` |
 //! | `task_changes` | `outlast tasks rerun` and `delete` |

@@ -94,7 +94,7 @@ pub(crate) async fn take_over(store: &StoreUrl) -> Result<Option<StartLock>, Fai
         }
         match control::open(&socket, &FirstLine::Stop { unless_busy: true }) {
             Ok((stream, ControlReply::Stopping(status))) => {
-                ended(stream, &status).await?;
+                wait_until_ended(stream, &status).await?;
                 return Ok(lock);
             }
             Ok((_, ControlReply::Busy(status))) if !waits => {
@@ -122,7 +122,7 @@ fn at_url(status: &Status) -> String {
 }
 
 /// Waits until the process of a stopping gateway has ended, which closes its connection.
-pub(super) async fn ended(stream: UnixStream, status: &Status) -> Result<(), Failure> {
+pub(super) async fn wait_until_ended(stream: UnixStream, status: &Status) -> Result<(), Failure> {
     stream.set_nonblocking(true)?;
     let mut stream = tokio::net::UnixStream::from_std(stream)?;
     let mut end = [0];

@@ -3,7 +3,7 @@
 //!
 //! | message of the host | if the gateway is lost |
 //! |---|---|
-//! | `initialize`, `notifications/initialized` | sent again; the host does not see the second result |
+//! | `initialize`, `notifications/initialized` | sent again; the second result is dropped |
 //! | log level, subscriptions to resources | sent again |
 //! | an open request that may be executed twice, such as `tasks/*` | sent again with its id |
 //! | an open request that was refused or not sent yet | sent again with its id |
