@@ -62,8 +62,8 @@
 //!
 //! | feature | what it adds |
 //! |---|---|
-//! | `server` (default) | [`Server`], [`tools`], [`prompts`], [`resources`], [`detached`]; standard input and output |
-//! | `client` (default) | [`client`]: calls, input requests, several servers; over HTTP, or child processes |
+//! | `server` (default) | [`Server`], [`tools`], [`prompts`], [`resources`], [`detached`]; stdio |
+//! | `client` (default) | [`client`]: calls and input requests, over HTTP or with child processes |
 //! | `http` (default) | the HTTP endpoint of servers |
 //! | `tls` (default) | `https` URLs for clients |
 //! | `gateway` (default) | [`gateway`]: tasks in front of servers that you do not change |

@@ -5,18 +5,23 @@
 //!
 //! | where | what |
 //! |---|---|
-//! | `rpc`, `pending_response`, `rpc_handler` | JSON-RPC on a link; a sent request until its response; messages that a server sends on its own |
-//! | `incoming_requests`, `request_ids` | the requests of a server that are being handled; ids of requests |
+//! | `rpc` | JSON-RPC on a link |
+//! | `pending_response` | a sent request until its response |
+//! | `rpc_handler` | messages that a server sends on its own |
+//! | `incoming_requests` | the requests of a server that are being handled |
+//! | `request_ids` | ids of requests |
 //! | `connection`, `era`, `target` | opens and reopens a conversation; detects the server's era |
 //! | `legacy`, `modern` | the handshake or the framing of an era, and its task methods |
 //! | `conversation` | an open conversation; the only place that distinguishes the eras |
 //! | `client`, `call`, `call_result`, `execution`, `request` | the types that users hold |
-//! | `driver`, `poller`, `task_report`, `poll_schedule` | one call from request to outcome; one task; its reports; when to poll next |
-//! | `inbound`, `routes` | messages that a server sends on its own, and the execution they belong to |
+//! | `driver` | one call from request to outcome |
+//! | `poller`, `task_report`, `poll_schedule` | one task; its reports; when to poll next |
+//! | `inbound`, `routes` | messages of a server outside responses, and the execution of each |
 //! | `handler`, `inbox`, `validate_request` | input requests of a server: validation and handling |
 //! | `observer` | every message of a connection, for a program that shows them |
 //! | `receiver` | tasks that the client hosts for a server |
-//! | `task_manager`, `hosted_tasks` | tasks that the host program executes; hosted tasks as the host program sees them |
+//! | `task_manager` | tasks that the host program executes |
+//! | `hosted_tasks` | hosted tasks as the host program sees them |
 //! | `hub` | several named connections, and the tasks that are followed on them |
 //! | `tool_cache` | the tools of a server |
 //! | `audit` | audit events of tasks at servers |

@@ -4,8 +4,8 @@
 //! by `tasks/result` at once, whether it came by a poll or a notification. Only one `tasks/result`
 //! of a task is in flight, because some servers respond to only one of two. If `tasks/result` was
 //! sent before the task ended and has no response, it is sent again after the end, because the
-//! stream of the first may be lost. In V2 a poll contains the outcome and the input requests; their responses are
-//! sent when they are ready ([`TaskInputs`]).
+//! stream of the first may be lost. In V2 a poll contains the outcome and the input requests; their
+//! responses are sent when they are ready ([`TaskInputs`]).
 
 use std::pin::Pin;
 use std::sync::Arc;

@@ -15,7 +15,8 @@
 //! assert_eq!(manager.result(&task.id).await?.as_str(), r#"{"role":"assistant"}"#);
 //! # Ok(())
 //! # }
-//! # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(run()).unwrap();
+//! # let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+//! # runtime.block_on(run()).unwrap();
 //! ```
 
 use std::collections::HashMap;
@@ -57,7 +58,8 @@ use crate::engine_errors::to_wire;
 /// let task = tasks.set_result(&task.id, result).await.map_err(failed)?;
 /// assert_eq!(task.status, Status::Completed);
 /// # Ok(()) }
-/// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(run()).unwrap();
+/// # let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+/// # runtime.block_on(run()).unwrap();
 /// ```
 #[derive(Clone)]
 pub struct TaskManager(Arc<Shared>);

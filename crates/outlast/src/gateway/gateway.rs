@@ -28,8 +28,10 @@ use crate::webhook::{Sender, Webhooks};
 ///
 /// # async fn run() -> Result<(), Box<dyn std::error::Error>> {
 /// let store = outlast::store::open("sqlite:tasks.db").await?;
-/// let files = Upstream::new("files", Target::url("http://127.0.0.1:9000/mcp"), Settings::default());
-/// let mail = Upstream::new("mail", Target::url("http://127.0.0.1:9001/mcp"), Settings::default());
+/// let target = Target::url("http://127.0.0.1:9000/mcp");
+/// let files = Upstream::new("files", target, Settings::default());
+/// let target = Target::url("http://127.0.0.1:9001/mcp");
+/// let mail = Upstream::new("mail", target, Settings::default());
 /// let gateway = Outlast::builder().store(store).build().gateway(vec![files, mail]).await?;
 /// let running = gateway.http(None, HttpOptions::default()).await?;
 /// for endpoint in running.endpoints() {

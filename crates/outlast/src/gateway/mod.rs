@@ -9,11 +9,12 @@
 //! |---|---|
 //! | `settings` | the settings of an upstream and of its tools |
 //! | `access` | which tools a caller may use, and its credentials at the upstream |
-//! | `pool`, `connection` | one connection for each owner and set of input kinds, open while it is needed |
+//! | `pool`, `connection` | a connection for each owner and set of input kinds, open while needed |
 //! | `active_calls`, `listeners` | the active calls of a connection, and the clients that use it |
 //! | `admission` | how many calls can be open, in total and for each owner |
 //! | `probe` | whether the upstream can be reached, before a client needs it |
-//! | `input_requests`, `url_elicitation`, `notifications` | input requests, url elicitations and notifications of the upstream |
+//! | `input_requests`, `url_elicitation` | input requests and url elicitations of the upstream |
+//! | `notifications` | notifications of the upstream |
 //! | `catalogue`, `list` | its tools: how they can be called, and how they are listed |
 //! | `backend`, `runner` | what the server side uses, and what runs its calls |
 //! | `upstream_call`, `call`, `controller` | one call from its preparation to its end |

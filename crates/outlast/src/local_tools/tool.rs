@@ -50,8 +50,8 @@ pub struct Tool {
 /// use outlast::prelude::*;
 ///
 /// // After a crash, the tool may run again: it changes nothing.
-/// let look = Tool::new("look", "Looks", |_, _| async { Ok(text("seen")) }).hints(Hints::READ_ONLY);
-/// # drop(look);
+/// let read = Tool::new("read", "Reads", |_, _| async { Ok(text("a")) }).hints(Hints::READ_ONLY);
+/// # drop(read);
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]

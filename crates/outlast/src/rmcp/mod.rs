@@ -10,7 +10,8 @@
 //! | the handler | result |
 //! |---|---|
 //! | returns from a tool | the result of the call or of its task |
-//! | `peer.create_elicitation`, `create_message`, `list_roots` | an input request of the call whose handler sent it; from a spawned task, of the only running call, else it is rejected |
+//! | `peer.create_elicitation`, `create_message`, `list_roots` | an input request of its call |
+//! | the same from a spawned task | an input request of the only running call, else rejected |
 //! | `peer.notify_progress` | progress of the call with that token |
 //! | `peer.notify_logging_message` | a log message of the only running call, else of the session |
 //! | other notifications | forwarded to the client |

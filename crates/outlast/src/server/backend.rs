@@ -9,8 +9,9 @@
 //! |---|---|
 //! | `initialize` | [`Backend::describe`] |
 //! | `tools/list` | [`Backend::list_tools`] |
-//! | `tools/call` | [`Backend::prepare`], then the engine, which runs it by [`PreparedCall::runner`] |
-//! | any other request that is not about tasks | the engine if [`Backend::runner_for`] names a runner, else [`Backend::request`] |
+//! | `tools/call` | [`Backend::prepare`], then the engine with [`PreparedCall::runner`] |
+//! | another request, if [`Backend::runner_for`] names a runner | the engine with this runner |
+//! | another request that is not about tasks | [`Backend::request`] |
 //! | any other notification | [`Backend::notification`] |
 
 use std::any::Any;

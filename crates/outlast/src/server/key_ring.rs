@@ -103,7 +103,8 @@ impl KeyRing {
         self.keys.read().clone()
     }
 
-    /// The keys, of which the newest is younger than [`KEY_LIFETIME`]. Creates that key if necessary.
+    /// The keys, of which the newest is younger than [`KEY_LIFETIME`]. Creates that key if
+    /// necessary.
     async fn newest(&self, now: Timestamp) -> Result<Arc<Keys>, StoreError> {
         let known = self.current();
         if known.is_usable(now) {
@@ -125,7 +126,8 @@ impl KeyRing {
                 expires: None,
                 bytes: keys.encode().into(),
             };
-            // If several nodes do this at the same time, one of them writes its key, and all read it.
+            // If several nodes do this at the same time, one of them writes its key, and all read
+            // it.
             let swap = RecordSwap {
                 expected: stored,
                 record,

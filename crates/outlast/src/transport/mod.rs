@@ -6,7 +6,7 @@
 //! | [`stdio`], [`http`] | a server: on a pipe, over Streamable HTTP |
 //! | [`link`] | the connection of a client, for every transport |
 //! | [`child`], [`http_client`], [`duplex`] | its transports: a child process, HTTP, this process |
-//! | [`child_registry`] | child processes, recorded so that the next run of this process can end them |
+//! | [`child_registry`] | a record of child processes, so that the next run can end them |
 
 #[cfg(feature = "client")]
 pub mod child;

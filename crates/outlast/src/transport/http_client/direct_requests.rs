@@ -117,9 +117,9 @@ impl DirectRequests {
         }
     }
 
-    /// Sends the request `id` and waits for its response, which `read` recognises. Returns `None` if
-    /// the response or the error goes through the queue of the link instead. This happens if other
-    /// messages precede the response, or if the session is gone.
+    /// Sends the request `id` and waits for its response, which `read` recognises. Returns `None`
+    /// if the response or the error goes through the queue of the link instead. This happens if
+    /// other messages precede the response, or if the session is gone.
     pub(crate) async fn request<A>(
         &self,
         message: &OutgoingMessage,
