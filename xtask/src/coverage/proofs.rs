@@ -44,9 +44,9 @@ impl Proofs {
             return Ok(());
         }
         let last = name.rsplit("::").next().unwrap_or(name);
-        let alike = self.tests.iter().find(|test| test.ends_with(last));
-        Err(match alike {
-            Some(alike) => format!("no test {name} passed in the last run; is it {alike}?"),
+        let similar = self.tests.iter().find(|test| test.ends_with(last));
+        Err(match similar {
+            Some(similar) => format!("no test {name} passed in the last run; is it {similar}?"),
             None => format!("no test {name} passed in the last run"),
         })
     }
@@ -76,8 +76,8 @@ impl Proofs {
 
 /// Whether a line of the record is a check, not a conversation or the whole part.
 fn is_check(name: &str) -> bool {
-    let ways = [" over ", " behind ", " through "];
-    !name.contains(": ") && ways.iter().any(|way| name.contains(way))
+    let connectors = [" over ", " behind ", " through "];
+    !name.contains(": ") && connectors.iter().any(|way| name.contains(way))
 }
 
 #[cfg(test)]
