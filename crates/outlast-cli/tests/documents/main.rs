@@ -7,7 +7,7 @@
 //! |---|---|
 //! | `console` | runs each line after `$ `; the lines that follow must be printed, in this order |
 //! | `sh` | runs each line; it must succeed |
-//! | `jsonc`, `json` after `<!-- config: … -->` | starts a gateway with it as its configuration file |
+//! | `jsonc`, `json` after `<!-- config: … -->` | starts a gateway with this configuration file |
 //! | any language after `<!-- file: NAME -->` | writes the file for the commands that follow |
 //! | `rust`, `toml`, `json`, `text` | nothing |
 //!

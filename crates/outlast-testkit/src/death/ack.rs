@@ -39,12 +39,12 @@ pub enum Ack {
         id: String,
     },
     /// The cancellation of a task was requested.
-    CancelAsked {
+    CancelRequested {
         /// The task.
         id: String,
     },
     /// An input request got its response.
-    Answered {
+    InputProvided {
         /// The task.
         id: String,
         /// The key of the input request.

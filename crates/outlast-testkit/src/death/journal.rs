@@ -37,7 +37,7 @@ struct KnownTask {
     ran: u32,
     ended: Option<(String, Option<String>)>,
     cancelled: bool,
-    cancel_asked: bool,
+    cancel_requested: bool,
     answered: BTreeSet<String>,
 }
 
@@ -58,8 +58,8 @@ impl Journal {
                 }
                 Ack::Ran { id } => self.task(id).ran += 1,
                 Ack::Cancelled { id } => self.task(id).cancelled = true,
-                Ack::CancelAsked { id } => self.task(id).cancel_asked = true,
-                Ack::Answered { id, key } => {
+                Ack::CancelRequested { id } => self.task(id).cancel_requested = true,
+                Ack::InputProvided { id, key } => {
                     self.task(id).answered.insert(key);
                 }
                 Ack::Record { key, value } => {
@@ -219,8 +219,8 @@ impl Journal {
                 .flatten()
                 .and_then(|found| <[u8; 8]>::try_from(&*found.bytes).ok());
             let found = found.map(u64::from_be_bytes);
-            // A newer value was written and not acknowledged, which is allowed. The low 32 bits name
-            // the process that wrote it.
+            // A newer value was written and not acknowledged, which is allowed. The low 32 bits
+            // name the process that wrote it.
             let fine = found.is_some_and(|found| found >= *value || found as u32 != *value as u32);
             if !fine {
                 return broken("P1", format!("record {name} is {found:?}, not {value}"));
@@ -287,7 +287,7 @@ impl KnownTask {
                 format!("task {id} was cancelled and is now {ending:?}"),
             );
         }
-        if self.cancel_asked && ending.is_none() {
+        if self.cancel_requested && ending.is_none() {
             return broken("P4", format!("the cancel request of task {id} is lost"));
         }
         Ok(())

@@ -170,7 +170,7 @@ impl Actor {
 
     async fn request_cancel(engine: &Engine, scope: Scope, id: TaskId) {
         match engine.request_cancel(&scope, id).await {
-            Ok(()) => Ack::CancelAsked { id: id.to_string() }.print(),
+            Ok(()) => Ack::CancelRequested { id: id.to_string() }.print(),
             Err(error) => pause_after_refusal(&error).await,
         }
     }
@@ -190,7 +190,7 @@ impl Actor {
         for key in keys {
             let answers = BTreeMap::from([(key.clone(), InputResponse::Result(yes.clone()))]);
             match engine.provide_input(&scope, id, answers).await {
-                Ok(()) => Ack::Answered {
+                Ok(()) => Ack::InputProvided {
                     id: id.to_string(),
                     key: key.to_string(),
                 }

@@ -23,7 +23,7 @@ pub struct HttpResponse {
     /// The status code.
     pub status: u16,
     headers: Vec<(String, String)>,
-    /// The body. A chunked one is without the sizes of its chunks.
+    /// The body, without the sizes of chunks.
     pub body: String,
 }
 

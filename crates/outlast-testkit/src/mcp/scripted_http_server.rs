@@ -88,8 +88,8 @@ impl ScriptedHttpServer {
         arrived.expect("the listener never ends")
     }
 
-    /// Responds to `initialize` as a server with V1 tasks, in a session of that id. Returns the request
-    /// for the general stream, and the session ids that `initialize` and
+    /// Responds to `initialize` as a server with V1 tasks, in a session of that id. Returns the
+    /// request for the general stream, and the session ids that `initialize` and
     /// `notifications/initialized` named.
     pub async fn welcome(&mut self, session: Option<&str>) -> (ScriptedRequest, Vec<String>) {
         let hello = self.next("POST", "initialize").await;

@@ -185,7 +185,7 @@ impl Disk {
                     .push(ContentChange::Truncate { length });
             }
             FileOperation::Unlink { name } => {
-                self.rename(NameOperation::Unlink { name: name.clone() })
+                self.rename(NameOperation::Unlink { name: name.clone() });
             }
             FileOperation::Rename { from, to } => {
                 let (from, to) = (from.clone(), to.clone());

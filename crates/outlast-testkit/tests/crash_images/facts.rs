@@ -1,4 +1,5 @@
-//! The requests to the store, its acknowledgements, and the comparison with the content of an image.
+//! The requests to the store, its acknowledgements, and the comparison with the content of an
+//! image.
 //!
 //! An item is a task or a record. Each of its versions has a number and a fingerprint of the whole
 //! content. One worker at a time changes an item, and waits for the acknowledgement.

@@ -201,7 +201,8 @@ impl ImageChecker {
         }
     }
 
-    /// Opens an image and returns its contradictions to the facts. `twice` opens it again afterwards.
+    /// Opens an image and returns its contradictions to the facts. `twice` opens it again
+    /// afterwards.
     pub(crate) fn check(&self, image: &Image, facts: &Facts, twice: bool) -> Vec<Contradiction> {
         let folder = self.folder.path().join("image");
         write_files(&folder, &image.files).expect("an image can be written");

@@ -52,8 +52,8 @@ pub(crate) fn compile(folder: &Path) -> Result<PathBuf> {
 }
 
 impl Recording {
-    /// Runs one process after the other in `folder`, each until its [`ProcessEnd`], on a store that starts
-    /// as `base`.
+    /// Runs one process after the other in `folder`, each until its [`ProcessEnd`], on a store that
+    /// starts as `base`.
     pub(crate) fn make(
         library: &Path,
         folder: &Path,

@@ -25,12 +25,12 @@ async fn an_input_request_names_server_and_task() {
     let call = client.call_tool("slow", ());
     let call = tokio::spawn(async move { call.await.unwrap() });
     server.make_task("working", 100).await;
-    let look = server.expect_request("tasks/get").await;
-    server.reply(&look, task("input_required", 60_000)).await;
+    let poll = server.expect_request("tasks/get").await;
+    server.reply(&poll, task("input_required", 60_000)).await;
     let fetch = server.expect_request("tasks/result").await;
     let mut params = form();
-    let mark = json!({ "io.modelcontextprotocol/related-task": { "taskId": "t1" } });
-    params["_meta"] = mark.clone();
+    let related_task = json!({ "io.modelcontextprotocol/related-task": { "taskId": "t1" } });
+    params["_meta"] = related_task.clone();
     server.ask("q1", "elicitation/create", params.clone()).await;
     let item = inbox.first().await;
     assert_eq!(&*item.request.server, "my server");
@@ -43,10 +43,10 @@ async fn an_input_request_names_server_and_task() {
             raw(json!({ "action": "accept", "content": { "name": "x" } })),
         )
         .unwrap();
-    let answer = server.answer("q1").await;
+    let answer = server.response_to_id("q1").await;
     assert_eq!(
         answer["result"],
-        json!({ "action": "accept", "content": { "name": "x" }, "_meta": mark })
+        json!({ "action": "accept", "content": { "name": "x" }, "_meta": related_task })
     );
     server.reply(&fetch, text("done")).await;
     assert_eq!(
@@ -55,11 +55,11 @@ async fn an_input_request_names_server_and_task() {
     );
 }
 
-/// A handler that does not say what it accepts.
-struct Refusing;
+/// A handler that refuses every input request and does not declare what it accepts.
+struct RefusingHandler;
 
 #[async_trait::async_trait]
-impl ClientHandler for Refusing {
+impl ClientHandler for RefusingHandler {
     async fn handle(&self, _: ServerInputRequest) -> InputResponse {
         outlast::client::decline(InputKind::ElicitForm)
     }
@@ -68,7 +68,7 @@ impl ClientHandler for Refusing {
 #[tokio::test(start_paused = true)]
 async fn sampling_and_forms_are_on_for_every_handler_by_default() {
     // S1-4, S1-5. Without a handler, nothing is declared (S1-23).
-    let given = options().with_handler(Arc::new(Refusing));
+    let given = options().with_handler(Arc::new(RefusingHandler));
     for (options, declared) in [
         (
             given,
@@ -95,29 +95,32 @@ async fn every_decision_of_the_user_is_a_response() {
     server.ask("1", "elicitation/create", form()).await;
     inbox.decline(inbox.first().await.id).unwrap();
     assert_eq!(
-        server.answer("1").await["result"],
+        server.response_to_id("1").await["result"],
         json!({ "action": "decline" })
     );
     server.ask("2", "elicitation/create", form()).await;
     inbox.cancel(inbox.first().await.id).unwrap();
     assert_eq!(
-        server.answer("2").await["result"],
+        server.response_to_id("2").await["result"],
         json!({ "action": "cancel" })
     );
     server
         .ask("3", "sampling/createMessage", sample.clone())
         .await;
     inbox.decline(inbox.first().await.id).unwrap();
-    assert_eq!(server.answer("3").await["error"]["code"], -1);
+    assert_eq!(server.response_to_id("3").await["error"]["code"], -1);
     server.ask("4", "sampling/createMessage", sample).await;
     let said =
         json!({ "role": "assistant", "content": { "type": "text", "text": "Ho" }, "model": "m" });
     inbox
         .respond(inbox.first().await.id, raw(said.clone()))
         .unwrap();
-    assert_eq!(server.answer("4").await["result"], said);
+    assert_eq!(server.response_to_id("4").await["result"], said);
     server.ask("5", "roots/list", json!({})).await;
-    assert_eq!(server.answer("5").await["result"], json!({ "roots": [] }));
+    assert_eq!(
+        server.response_to_id("5").await["result"],
+        json!({ "roots": [] })
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -165,17 +168,21 @@ async fn undeclared_requests_are_rejected_and_pings_answered() {
         ("5", "tasks/get", json!({ "taskId": "x" }), -32601),
     ] {
         server.ask(id, method, params).await;
-        assert_eq!(server.answer(id).await["error"]["code"], code, "{method}");
+        assert_eq!(
+            server.response_to_id(id).await["error"]["code"],
+            code,
+            "{method}"
+        );
     }
     server.ask("6", "ping", json!({})).await;
-    assert_eq!(server.answer("6").await["result"], json!({}));
+    assert_eq!(server.response_to_id("6").await["result"], json!({}));
     // `task` is ignored.
     let mut params = form();
     params["task"] = json!("nonsense");
     server.ask("7", "elicitation/create", params).await;
     inbox.decline(inbox.first().await.id).unwrap();
     assert_eq!(
-        server.answer("7").await["result"],
+        server.response_to_id("7").await["result"],
         json!({ "action": "decline" })
     );
 }
@@ -190,11 +197,11 @@ async fn a_flood_of_input_requests_is_limited() {
             .ask(&format!("q{id}"), "elicitation/create", form())
             .await;
     }
-    let refused = server.answer("q299").await;
+    let refused = server.response_to_id("q299").await;
     assert_eq!(refused["error"]["code"], -32603);
     assert!(inbox.items().len() <= 256);
     inbox.decline(inbox.first().await.id).unwrap();
-    server.answer("q0").await;
+    server.response_to_id("q0").await;
     server.ask("again", "elicitation/create", form()).await;
     inbox.until_items(256).await;
 }
@@ -211,11 +218,14 @@ async fn changed_roots_are_announced() {
         .await;
     server.ask("1", "roots/list", json!({})).await;
     let roots = json!({ "roots": [{ "uri": "file:///work" }] });
-    assert_eq!(server.answer("1").await["result"], roots);
+    assert_eq!(server.response_to_id("1").await["result"], roots);
     // A removed root is not listed.
     inbox.share([]);
     server.ask("2", "roots/list", json!({})).await;
-    assert_eq!(server.answer("2").await["result"], json!({ "roots": [] }));
+    assert_eq!(
+        server.response_to_id("2").await["result"],
+        json!({ "roots": [] })
+    );
 }
 
 /// Records completed url elicitations.
@@ -247,7 +257,7 @@ async fn completed_url_elicitations_are_reported_and_unknown_ones_ignored() {
     let url = json!({ "mode": "url", "message": "?", "url": "https://x", "elicitationId": "e1" });
     server.ask("1", "elicitation/create", url).await;
     assert_eq!(
-        server.answer("1").await["result"],
+        server.response_to_id("1").await["result"],
         json!({ "action": "accept" })
     );
     let complete = "notifications/elicitation/complete";
@@ -280,11 +290,11 @@ async fn a_repeated_request_gets_one_response() {
     server.ask("q1", "elicitation/create", form()).await;
     server.ask("p1", "ping", json!({})).await;
     // The second request was processed before the response to the ping.
-    server.answer("p1").await;
+    server.response_to_id("p1").await;
     assert_eq!(inbox.items().len(), 1);
     let answer = json!({ "action": "accept", "content": {} });
     inbox.respond(item.id, raw(answer.clone())).unwrap();
-    assert_eq!(server.answer("q1").await["result"], answer);
+    assert_eq!(server.response_to_id("q1").await["result"], answer);
     server.silence(Duration::from_secs(60)).await;
 }
 
@@ -295,11 +305,11 @@ async fn tasks_result_is_repeated_after_the_end_of_the_task() {
     let call = client.call_tool("slow", ());
     let call = tokio::spawn(async move { call.await.unwrap() });
     server.make_task("working", 100).await;
-    let look = server.expect_request("tasks/get").await;
-    server.reply(&look, task("input_required", 100)).await;
+    let poll = server.expect_request("tasks/get").await;
+    server.reply(&poll, task("input_required", 100)).await;
     let lost = server.expect_request("tasks/result").await;
-    let look = server.expect_request("tasks/get").await;
-    server.reply(&look, task("completed", 100)).await;
+    let poll = server.expect_request("tasks/get").await;
+    server.reply(&poll, task("completed", 100)).await;
     let cancelled = server.next_message("notifications/cancelled").await;
     assert_eq!(cancelled["params"]["requestId"], lost["id"]);
     let again = server.expect_request("tasks/result").await;

@@ -86,7 +86,7 @@ impl TestServer {
     }
 
     /// The response to a request of the server.
-    pub(crate) async fn answer(&mut self, id: &str) -> Value {
+    pub(crate) async fn response_to_id(&mut self, id: &str) -> Value {
         self.response_to(&id.into()).await
     }
 

@@ -53,7 +53,7 @@ fn form() -> Value {
 
 async fn call(server: &mut TestServer, method: &str, params: Value) -> Value {
     server.ask("call", method, params).await;
-    within_a_minute(server.answer("call")).await
+    within_a_minute(server.response_to_id("call")).await
 }
 
 /// Creates a task and returns the create result.
@@ -209,7 +209,7 @@ async fn errors_about_hosted_tasks_have_the_texts_of_the_seeds() {
         cancelled["result"]["statusMessage"],
         "Task cancelled by server"
     );
-    let waited = within_a_minute(server.answer("wait")).await;
+    let waited = within_a_minute(server.response_to_id("wait")).await;
     assert_eq!(
         (&waited["error"]["code"], &waited["error"]["message"]),
         (&json!(-32603), &json!("Task cancelled"))
@@ -341,7 +341,7 @@ async fn without_receiver_tasks_there_is_no_ttl() {
     inbox
         .decline(within_a_minute(inbox.first()).await.id)
         .unwrap();
-    let answer = within_a_minute(server.answer("plain")).await;
+    let answer = within_a_minute(server.response_to_id("plain")).await;
     assert_eq!(answer["result"], json!({ "action": "decline" }));
     let listed = call(&mut server, "tasks/list", json!({})).await;
     assert_eq!(listed["error"]["code"], -32601);

@@ -62,7 +62,7 @@ async fn every_message_is_observed_in_both_directions() {
         .await;
     let item = within("the request", inbox.first()).await;
     inbox.decline(item.id).unwrap();
-    within("the answer", server.answer("1")).await;
+    within("the answer", server.response_to_id("1")).await;
     let pinging = tokio::spawn(async move { client.ping().await });
     let ping = server.expect_request("ping").await;
     server.reply(&ping, json!({})).await;

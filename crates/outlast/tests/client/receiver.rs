@@ -32,7 +32,7 @@ fn form(task: Value) -> Value {
 /// Creates a task and returns the create result.
 async fn create_task(server: &mut TestServer, method: &str, params: Value) -> Value {
     server.ask("make", method, params).await;
-    let answer = server.answer("make").await;
+    let answer = server.response_to_id("make").await;
     let task = answer["result"]["task"].clone();
     // S0-12, V1-LIFE-1, V1-CREATE-5.
     assert_eq!(task["status"], "working", "{answer}");
@@ -42,7 +42,7 @@ async fn create_task(server: &mut TestServer, method: &str, params: Value) -> Va
 
 async fn call(server: &mut TestServer, method: &str, params: Value) -> Value {
     server.ask("call", method, params).await;
-    server.answer("call").await
+    server.response_to_id("call").await
 }
 
 fn task_id_params(task: &Value) -> Value {
@@ -120,7 +120,7 @@ async fn a_sampling_task_ends_with_the_users_response() {
         .await;
     let said = json!({ "role": "assistant", "content": { "type": "text", "text": "Ho" }, "model": "m", "stopReason": "endTurn", "_meta": { "k": 1 } });
     inbox.respond(item.id, raw(said.clone())).unwrap();
-    let waited = server.answer("wait").await;
+    let waited = server.response_to_id("wait").await;
     // S0-37, S0-81: merged, not replaced.
     let mut expected = said;
     expected["_meta"]["io.modelcontextprotocol/related-task"] = task_id_params(&task);
@@ -190,7 +190,7 @@ async fn a_cancelled_task_dismisses_its_request_and_stays_cancelled() {
         cancelled["result"]["statusMessage"],
         "Task cancelled by server"
     );
-    assert_eq!(server.answer("wait").await["error"]["code"], -32603);
+    assert_eq!(server.response_to_id("wait").await["error"]["code"], -32603);
     until_removed(&mut events, item.id).await;
     let left = inbox.departure(item.id).map(|left| left.removal);
     assert_eq!(left, Some(outlast::client::Removal::TaskCancelled));
@@ -245,7 +245,7 @@ async fn tasks_are_listed_on_pages_with_unique_ids() {
     server
         .write(json!({ "jsonrpc": "2.0", "id": "list", "method": "tasks/list" }))
         .await;
-    let mut page = server.answer("list").await;
+    let mut page = server.response_to_id("list").await;
     loop {
         for task in page["result"]["tasks"].as_array().unwrap() {
             listed.insert(task["taskId"].as_str().unwrap().to_owned());
@@ -276,7 +276,7 @@ async fn an_expired_task_is_gone_and_waiting_requests_fail() {
     server
         .ask("wait", "tasks/result", task_id_params(&task))
         .await;
-    assert_eq!(server.answer("wait").await["error"]["code"], -32602);
+    assert_eq!(server.response_to_id("wait").await["error"]["code"], -32602);
     until_removed(&mut events, item.id).await;
     let left = inbox.departure(item.id).map(|left| left.removal);
     assert_eq!(left, Some(outlast::client::Removal::TaskExpired));
@@ -358,7 +358,7 @@ async fn a_request_without_a_task_is_handled_as_before() {
         .await;
     inbox.decline(inbox.first().await.id).unwrap();
     assert_eq!(
-        server.answer("q").await["result"],
+        server.response_to_id("q").await["result"],
         json!({ "action": "decline" })
     );
     assert_eq!(

@@ -99,7 +99,7 @@ async fn a_response_that_breaks_the_schema_is_not_forwarded() {
     server.list(&[("slow", "forbidden")]).await;
     let call = server.expect_request("tools/call").await;
     server.ask("q", "elicitation/create", form()).await;
-    let answer = server.answer("q").await;
+    let answer = server.response_to_id("q").await;
     assert_eq!(answer["error"]["code"], -32602, "{answer}");
     let why = answer["error"]["message"].as_str().unwrap();
     assert!(
@@ -128,7 +128,7 @@ async fn a_response_that_breaks_the_schema_is_not_forwarded() {
         let update = caller.request("tasks/update", update).await;
         assert_eq!(update.get("error").is_some(), refused, "{update}");
     }
-    let answer = server.answer("q").await;
+    let answer = server.response_to_id("q").await;
     assert_eq!(answer["result"]["content"]["n"], 3, "{answer}");
     server.reply(&call, scripted::text("done")).await;
 }
@@ -159,7 +159,7 @@ async fn an_unnamed_input_request_belongs_to_the_active_call() {
     let waiting = tokio::spawn(async move {
         caller.request("tasks/result", runs).await;
     });
-    let answer = server.answer("q").await;
+    let answer = server.response_to_id("q").await;
     assert_eq!(answer["result"]["content"]["name"], "Ada/Who?", "{answer}");
     waiting.abort();
 }

@@ -46,7 +46,7 @@ async fn an_input_request_outside_a_call_goes_to_one_session() {
         server.welcome("2025-11-25", json!({ "tools": {} })).await;
         // At once, as servers do: the client has no response to its handshake yet.
         server.ask("q", "roots/list", json!({})).await;
-        let answer = server.answer("q").await;
+        let answer = server.response_to_id("q").await;
         match kind {
             ClientKind::PlainLegacy | ClientKind::V1 => {
                 let root = &answer["result"]["roots"][0]["uri"];
@@ -212,7 +212,7 @@ async fn an_early_input_request_waits_for_our_task() {
         let form =
             json!({ "message": "Who?", "requestedSchema": { "type": "object" }, "_meta": related });
         server.ask("q", "elicitation/create", form).await;
-        let answer = server.answer("q").await;
+        let answer = server.response_to_id("q").await;
         assert_eq!(answer["result"]["content"]["name"], "Ada/Who?", "{answer}");
         assert_eq!(answer["result"]["_meta"], related);
         let fetch = server.expect_request("tasks/result").await;

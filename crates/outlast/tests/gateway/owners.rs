@@ -41,7 +41,7 @@ async fn serve_name_elicitation(mut server: TestServer) -> TestServer {
     server.list(&[("who", "forbidden")]).await;
     let call = server.expect_request("tools/call").await;
     server.ask("q", "elicitation/create", form()).await;
-    let answer = server.answer("q").await;
+    let answer = server.response_to_id("q").await;
     let name = answer["result"]["content"]["name"]
         .as_str()
         .unwrap()
@@ -113,7 +113,7 @@ async fn an_ambiguous_input_request_is_rejected() {
         server.expect_request("tools/call").await,
     ];
     server.ask("q", "elicitation/create", form()).await;
-    let refused = server.answer("q").await;
+    let refused = server.response_to_id("q").await;
     assert_eq!(refused["error"]["code"], -32602);
     let why = refused["error"]["message"].as_str().unwrap();
     assert!(why.contains("isolate"), "{why}");
@@ -162,7 +162,7 @@ async fn isolated_calls_have_separate_connections() {
             server.welcome("2025-11-25", json!({ "tools": {} })).await;
             let call = server.expect_request("tools/call").await;
             server.ask("q", "elicitation/create", form()).await;
-            let answer = server.answer("q").await;
+            let answer = server.response_to_id("q").await;
             let name = answer["result"]["content"]["name"]
                 .as_str()
                 .unwrap()

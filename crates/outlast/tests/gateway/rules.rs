@@ -179,7 +179,7 @@ async fn an_interrupted_tasks_result_is_repeated_while_input_is_required() {
     input_request["_meta"][RELATED] = json!({ "taskId": "t1" });
     server.ask("q", "elicitation/create", input_request).await;
     let finishing = tokio::spawn(async move { caller.finish(json!({}), begun).await });
-    let answer = server.answer("q").await;
+    let answer = server.response_to_id("q").await;
     assert_eq!(answer["result"]["content"]["name"], "Ada/Who?");
     server.reply(&fetch, scripted::text("done")).await;
     assert!(matches!(finishing.await.unwrap(), CallEnd::Result(_)));
@@ -248,7 +248,7 @@ async fn a_cancellation_dismisses_the_input_request_of_the_call() {
         let got = caller.request("tasks/get", id.clone()).await;
         let ack = caller.request("tasks/cancel", id.clone()).await;
         assert!(ack.get("error").is_none(), "{ack}");
-        let answer = server.answer("q").await;
+        let answer = server.response_to_id("q").await;
         assert_eq!(answer["result"]["action"], "cancel", "{kind:?}: {answer}");
         let notification = server.next_message("notifications/cancelled").await;
         assert_eq!(notification["params"]["requestId"], call["id"]);
@@ -322,20 +322,20 @@ async fn the_gateway_hosts_tasks_of_the_server() {
         input_request["task"] = json!({ "ttl": 60_000 });
         input_request["_meta"][RELATED] = json!({ "taskId": "t1" });
         server.ask("q", "elicitation/create", input_request).await;
-        let made = server.answer("q").await;
+        let made = server.response_to_id("q").await;
         let hosted = &made["result"]["task"];
         assert_eq!(hosted["status"], "working", "{kind:?}: {made}");
         let id = json!({ "taskId": hosted["taskId"] });
         tokio::time::sleep(Duration::from_millis(100)).await;
         server.ask("g", "tasks/get", id.clone()).await;
-        let shown = server.answer("g").await;
+        let shown = server.response_to_id("g").await;
         assert_eq!(shown["result"]["status"], "input_required", "{shown}");
         server.ask("r", "tasks/result", id.clone()).await;
         let finishing = tokio::spawn(async move {
             let ended = caller.finish(json!({}), begun).await;
             (caller, ended)
         });
-        let result = server.answer("r").await;
+        let result = server.response_to_id("r").await;
         let said = &result["result"];
         assert_eq!(said["content"]["name"], "Ada/Who?", "{kind:?}: {result}");
         assert_eq!(said["_meta"][RELATED], id, "{result}");
@@ -460,7 +460,10 @@ async fn only_a_legacy_client_gets_an_elicitation_id() {
         server
             .ask("q", "elicitation/create", url_elicitation())
             .await;
-        assert_eq!(server.answer("q").await["result"]["action"], "accept");
+        assert_eq!(
+            server.response_to_id("q").await["result"]["action"],
+            "accept"
+        );
         let done = json!({ "elicitationId": "e1" });
         server
             .notify("notifications/elicitation/complete", done.clone())

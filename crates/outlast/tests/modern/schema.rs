@@ -26,7 +26,7 @@ pub(crate) fn check(message: &Value, method: Option<&str>) {
         // V2-BASE-3: a server sends no requests, and no other notifications here.
         (Some(other), _) => panic!("{other} is not expected here"),
         (None, _) if message.get("error").is_some() => {
-            assert_valid("JSONRPCErrorResponse", message)
+            assert_valid("JSONRPCErrorResponse", message);
         }
         (None, Some(method)) => {
             assert_valid("JSONRPCResultResponse", message);
