@@ -6,11 +6,11 @@ use std::cell::RefCell;
 /// Bytes that cannot be guessed.
 pub fn bytes<const N: usize>() -> [u8; N] {
     thread_local! {
-        static BLOCK: RefCell<Block> = const {
-            RefCell::new(Block { bytes: [0; BLOCK_BYTES], left: 0 })
+        static BLOCK: RefCell<RandomBlock> = const {
+            RefCell::new(RandomBlock { bytes: [0; BLOCK_BYTES], left: 0 })
         };
     }
-    BLOCK.with_borrow_mut(Block::draw)
+    BLOCK.with_borrow_mut(RandomBlock::draw)
 }
 
 /// `N` random bytes as `2 * N` hexadecimal digits. With 16 bytes (128 bits) no two are equal and
@@ -30,13 +30,13 @@ pub fn is_token<const N: usize>(text: &str) -> bool {
 }
 
 /// A buffer of random bytes per thread: one system call fills it for many ids.
-struct Block {
+struct RandomBlock {
     bytes: [u8; BLOCK_BYTES],
     /// The number of unused bytes, which are at the end.
     left: usize,
 }
 
-impl Block {
+impl RandomBlock {
     #[expect(
         clippy::disallowed_methods,
         reason = "the only place that reads the random source"
