@@ -16,7 +16,7 @@ use crate::json_tree;
 /// An outcome, opened for a page.
 #[derive(Debug, Default)]
 pub(crate) struct OutcomeView {
-    pub(crate) blocks: Vec<Block>,
+    pub(crate) blocks: Vec<ContentBlock>,
     /// The number of blocks that are not shown.
     pub(crate) blocks_left: usize,
     pub(crate) has_structured: bool,
@@ -37,7 +37,7 @@ pub(crate) struct ErrorView {
 
 /// A content block.
 #[derive(Debug)]
-pub(crate) enum Block {
+pub(crate) enum ContentBlock {
     Text {
         text: String,
         is_cut: bool,
@@ -144,14 +144,16 @@ impl OutcomeView {
         let content = opened.content.unwrap_or_default();
         view.blocks_left = content.len().saturating_sub(MAX_BLOCKS);
         let shown = content.iter().take(MAX_BLOCKS).enumerate();
-        view.blocks = shown.map(|(at, block)| Block::of(at, block)).collect();
+        view.blocks = shown
+            .map(|(at, block)| ContentBlock::of(at, block))
+            .collect();
         view.has_structured = opened.structured.is_some();
         view.is_other = view.blocks.is_empty() && !view.has_structured;
         Some(view)
     }
 }
 
-impl Block {
+impl ContentBlock {
     fn of(at: usize, raw: &RawValue) -> Self {
         let other = |kind: &str| Self::Other {
             at,
@@ -263,10 +265,13 @@ mod tests {
             {"type":"image","mimeType":"image/png","data":"iVBORw=="}]}"#;
         let opened: Body<'_> = serde_json::from_str(body).unwrap();
         let content = opened.content.unwrap();
-        assert!(matches!(Block::of(0, content[0]), Block::File { .. }));
         assert!(matches!(
-            Block::of(1, content[1]),
-            Block::Image { at: 1, .. }
+            ContentBlock::of(0, content[0]),
+            ContentBlock::File { .. }
+        ));
+        assert!(matches!(
+            ContentBlock::of(1, content[1]),
+            ContentBlock::Image { at: 1, .. }
         ));
         assert_eq!(
             block_bytes(body, 0).unwrap().1,
@@ -282,9 +287,9 @@ mod tests {
 
     #[test]
     fn a_link_with_a_script_is_text() {
-        let link = Block::link("x".into(), "JavaScript:alert(1)".into(), None);
-        assert!(matches!(link, Block::Link { is_web: false, .. }));
-        let link = Block::link("x".into(), "HTTPS://example.com".into(), None);
-        assert!(matches!(link, Block::Link { is_web: true, .. }));
+        let link = ContentBlock::link("x".into(), "JavaScript:alert(1)".into(), None);
+        assert!(matches!(link, ContentBlock::Link { is_web: false, .. }));
+        let link = ContentBlock::link("x".into(), "HTTPS://example.com".into(), None);
+        assert!(matches!(link, ContentBlock::Link { is_web: true, .. }));
     }
 }

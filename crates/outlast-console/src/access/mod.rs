@@ -27,7 +27,7 @@ use crate::error::ConsoleError;
 
 pub(crate) use guard::guard;
 pub(crate) use headers::response_headers;
-use session::{Session, SessionId};
+use session::{SessionId, SignInSession};
 pub(crate) use sign_in::{sign_in, sign_in_page, sign_out};
 pub(crate) use viewer::Viewer;
 
@@ -149,13 +149,13 @@ impl Access {
         let Some(identity) = self.identify(&token).await? else {
             return Ok(None);
         };
-        let id = Session::create(&self.engine, &identity, &token).await?;
+        let id = SignInSession::create(&self.engine, &identity, &token).await?;
         Ok(Some(id))
     }
 
     /// The viewer behind a session.
     async fn viewer_of(&self, id: &SessionId) -> Result<Option<Viewer>, ConsoleError> {
-        let Some(session) = Session::load(&self.engine, id).await? else {
+        let Some(session) = SignInSession::load(&self.engine, id).await? else {
             return Ok(None);
         };
         let identity = self.identify(&session.token).await?;

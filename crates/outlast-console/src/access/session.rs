@@ -17,7 +17,7 @@ use crate::error::ConsoleError;
 pub(super) struct SessionId(String);
 
 /// A loaded session.
-pub(super) struct Session {
+pub(super) struct SignInSession {
     /// The bearer token that the session was exchanged for.
     pub(super) token: String,
 }
@@ -61,7 +61,7 @@ impl SessionId {
     }
 }
 
-impl Session {
+impl SignInSession {
     /// Stores a new session. Above the limit it replaces the oldest of the same identity.
     pub(super) async fn create(
         engine: &Engine,

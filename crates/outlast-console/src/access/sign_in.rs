@@ -9,7 +9,7 @@ use axum::response::{IntoResponse, Redirect, Response};
 use serde::Deserialize;
 
 use super::Access;
-use super::session::{SESSION_TTL_MS, Session, SessionId};
+use super::session::{SESSION_TTL_MS, SessionId, SignInSession};
 use crate::console::App;
 use crate::error::ConsoleError;
 use crate::layout::{Layout, render};
@@ -79,7 +79,7 @@ pub(crate) async fn sign_out(
 ) -> Result<Response, ConsoleError> {
     let access = app.access();
     if let Some(id) = access.session_cookie(&headers) {
-        Session::end(&access.engine, &id).await?;
+        SignInSession::end(&access.engine, &id).await?;
     }
     let mut response = Redirect::to(&format!("{}/", app.base())).into_response();
     set_cookie(access, &mut response, None);

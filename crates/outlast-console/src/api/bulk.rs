@@ -51,12 +51,12 @@ pub(crate) struct BulkResult {
     /// The deleted tasks, so that the deletion can be undone.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     deleted: Vec<String>,
-    refused: Vec<Refusal>,
+    refused: Vec<RefusedTask>,
 }
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Refusal {
+struct RefusedTask {
     task_id: String,
     why: String,
 }
@@ -95,7 +95,7 @@ pub(crate) async fn bulk(
                     report.deleted.push(name.text());
                 }
             }
-            Err(error) => report.refused.push(Refusal {
+            Err(error) => report.refused.push(RefusedTask {
                 task_id: name.text(),
                 why: error.message,
             }),

@@ -18,7 +18,7 @@ use crate::error::ConsoleError;
 use crate::format;
 use crate::json_tree::{self, Children};
 use crate::layout::{Html, Layout, Section, render};
-use crate::outcome_view::{self, Block, OutcomeView};
+use crate::outcome_view::{self, ContentBlock, OutcomeView};
 use crate::status_text;
 use crate::task_row::TaskRow;
 

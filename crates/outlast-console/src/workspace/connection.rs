@@ -35,7 +35,7 @@ struct State {
     /// Counts the attempts to connect; only the last one counts.
     attempt: u64,
     is_connecting: bool,
-    fault: Option<Fault>,
+    fault: Option<ConnectionFault>,
     server: Option<ServerDescription>,
     opened: Option<SystemTime>,
     ping: Option<Duration>,
@@ -45,7 +45,7 @@ struct State {
 
 /// Why a connection is not open, and what to do.
 #[derive(Clone)]
-struct Fault {
+struct ConnectionFault {
     why: String,
     next: &'static str,
     at: SystemTime,
@@ -226,7 +226,7 @@ impl WorkspaceConnection {
     fn failed(&self, error: &Error) {
         let mut state = self.state.lock();
         state.is_connecting = false;
-        state.fault = Some(Fault {
+        state.fault = Some(ConnectionFault {
             why: error.to_string(),
             next: next_step(error, self.address.starts_process()),
             at: SystemTime::now(),
