@@ -68,7 +68,7 @@ fn adopt_one(server: &CstObject, program: &str) -> ServerChange {
             "it has no command"
         });
     };
-    let Some(args) = Args::of(server) else {
+    let Some(args) = CommandArgs::of(server) else {
         return ServerChange::Unchanged("its `args` are not a list of strings");
     };
     if args.start_relay(&command) {
@@ -105,7 +105,7 @@ fn adopt_one(server: &CstObject, program: &str) -> ServerChange {
 
 fn undo_one(server: &CstObject) -> ServerChange {
     let command = text_of(server, "command").unwrap_or_default();
-    let args = Args::of(server).unwrap_or_default();
+    let args = CommandArgs::of(server).unwrap_or_default();
     if !args.start_relay(&command) {
         return ServerChange::Unchanged("it does not start through `outlast stdio`");
     }
@@ -127,13 +127,13 @@ fn undo_one(server: &CstObject) -> ServerChange {
 }
 
 #[derive(Default)]
-struct Args {
+struct CommandArgs {
     /// `None` if the server has no `args`.
     array: Option<CstArray>,
     words: Vec<String>,
 }
 
-impl Args {
+impl CommandArgs {
     fn of(server: &CstObject) -> Option<Self> {
         let Some(property) = server.get("args") else {
             return Some(Self::default());

@@ -30,7 +30,7 @@ pub(crate) enum Interrupt {
 }
 
 /// What the user chooses after Ctrl-C.
-enum Choice {
+enum InterruptChoice {
     Cancel,
     Detach,
     Continue,
@@ -67,19 +67,19 @@ pub(crate) async fn follow(
         let task = execution.status().task.map(|task| task.id);
         let choice = match (&task, interrupt, host) {
             // The result of a call without a task could not be fetched later.
-            (None, ..) => Choice::Cancel,
+            (None, ..) => InterruptChoice::Cancel,
             (Some(_), Interrupt::Ask, TerminalHost::Interactive(..)) => {
                 ask_after_interrupt(&lines, &mut interrupts).await
             }
-            (Some(_), ..) => Choice::Detach,
+            (Some(_), ..) => InterruptChoice::Detach,
         };
         match (choice, task) {
-            (Choice::Detach, Some(task)) => {
+            (InterruptChoice::Detach, Some(task)) => {
                 execution.detach().await;
                 return End::Detached(task);
             }
-            (Choice::Continue, _) => {}
-            (Choice::Cancel | Choice::Detach, _) => {
+            (InterruptChoice::Continue, _) => {}
+            (InterruptChoice::Cancel | InterruptChoice::Detach, _) => {
                 if let Err(error) = execution.cancel().await {
                     say!("{error}");
                 }
@@ -90,17 +90,17 @@ pub(crate) async fn follow(
 }
 
 /// Asks what to do after Ctrl-C. A second Ctrl-C detaches.
-async fn ask_after_interrupt(lines: &Lines, interrupts: &mut Interrupts) -> Choice {
+async fn ask_after_interrupt(lines: &Lines, interrupts: &mut Interrupts) -> InterruptChoice {
     // The terminal shows ^C on the status line.
     say!("");
     let question = "[c]ancel the task, [d]etach and leave it running, or [s]tay?";
     tokio::select! {
         chosen = lines.choose(question, &["c", "d", "s"]) => match chosen {
-            Some("c") => Choice::Cancel,
-            Some("s") => Choice::Continue,
-            _ => Choice::Detach,
+            Some("c") => InterruptChoice::Cancel,
+            Some("s") => InterruptChoice::Continue,
+            _ => InterruptChoice::Detach,
         },
-        () = interrupts.next() => Choice::Detach,
+        () = interrupts.next() => InterruptChoice::Detach,
     }
 }
 

@@ -7,7 +7,7 @@
 //! | `control` | the first line on a connection and its reply |
 //! | `local` | serves the socket: relays, `outlast tasks`, status and stop |
 //! | `servers` | which relays share a server |
-//! | `start` | the lock for the start of one gateway; `outlast serve` replaces one in the background |
+//! | `start` | the lock for the start of a gateway; how `outlast serve` replaces one |
 //! | `background` | the gateway that `outlast stdio` starts |
 //! | `task_backend` | tasks without their servers, for `outlast tasks` |
 //! | `task_changes` | `outlast tasks rerun` and `delete` |
