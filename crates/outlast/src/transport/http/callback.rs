@@ -41,7 +41,7 @@ pub(crate) struct CallbackRoute {
 }
 
 /// A response that is not a success.
-enum Refusal {
+enum CallbackRefusal {
     /// The task or the report is wrong.
     Report(CompletionError),
     /// The body is wrong.
@@ -68,7 +68,7 @@ impl CallbackService {
         }
     }
 
-    async fn handle<B>(&self, request: Request<B>) -> Result<String, Refusal>
+    async fn handle<B>(&self, request: Request<B>) -> Result<String, CallbackRefusal>
     where
         B: Body<Data = Bytes> + Send,
     {
@@ -77,13 +77,13 @@ impl CallbackService {
         match *request.method() {
             Method::GET => {}
             Method::POST => self.report(request.into_body()).await?.apply(&task).await?,
-            _ => return Err(Refusal::Method),
+            _ => return Err(CallbackRefusal::Method),
         }
         let state = task.state().await?;
         serde_json::to_string(&state).map_err(invalid)
     }
 
-    async fn report<B>(&self, body: B) -> Result<Report, Refusal>
+    async fn report<B>(&self, body: B) -> Result<Report, CallbackRefusal>
     where
         B: Body<Data = Bytes> + Send,
     {
@@ -91,11 +91,11 @@ impl CallbackService {
         let body = pin!(body);
         let bytes = timeout(BODY_TIMEOUT, self.bodies.collect(body, limit)).await;
         let bytes = bytes.unwrap_or(Err(Rejection::Broken));
-        serde_json::from_slice(&bytes.map_err(Refusal::Body)?).map_err(invalid)
+        serde_json::from_slice(&bytes.map_err(CallbackRefusal::Body)?).map_err(invalid)
     }
 }
 
-impl Refusal {
+impl CallbackRefusal {
     fn answer(self) -> HttpResponse {
         let (status, header, error) = match self {
             Self::Body(rejection) => return rejection.answer(),
@@ -124,11 +124,11 @@ impl Refusal {
     }
 }
 
-fn invalid(error: serde_json::Error) -> Refusal {
+fn invalid(error: serde_json::Error) -> CallbackRefusal {
     CompletionError::Invalid(format!("the body is not a report: {error}")).into()
 }
 
-fn handle_of(headers: &HeaderMap) -> Result<CompletionHandle, Refusal> {
+fn handle_of(headers: &HeaderMap) -> Result<CompletionHandle, CallbackRefusal> {
     let mut given = headers.get_all(AUTHORIZATION).iter();
     let handle = match (given.next(), given.next()) {
         (Some(one), None) => one.to_str().ok().and_then(bearer),
@@ -144,7 +144,7 @@ fn bearer(value: &str) -> Option<&str> {
     scheme.eq_ignore_ascii_case("bearer").then_some(token)
 }
 
-impl From<CompletionError> for Refusal {
+impl From<CompletionError> for CallbackRefusal {
     fn from(error: CompletionError) -> Self {
         Self::Report(error)
     }
