@@ -12,7 +12,7 @@ use crate::npm::root;
 
 mod text;
 
-use text::{Token, tokens_of_rust, tokens_of_text};
+use text::{TextToken, tokens_of_rust, tokens_of_text};
 
 const LIST_FILE: &str = "CONTRIBUTING.md";
 const LIST_HEADING: &str = "## Words to avoid";
@@ -162,13 +162,13 @@ fn uses(path: &str, source: &str, entries: &[AvoidedWords]) -> Vec<Use> {
 }
 
 /// The line of the first token if `tokens` begin with `words`.
-fn starts_with(tokens: &[Token], words: &[String]) -> Option<usize> {
+fn starts_with(tokens: &[TextToken], words: &[String]) -> Option<usize> {
     let mut line = None;
     let mut tokens = tokens.iter();
     for wanted in words {
         match tokens.next()? {
-            Token::Word(word, at) if word == wanted => line = line.or(Some(*at)),
-            Token::Word(..) | Token::Break => return None,
+            TextToken::Word(word, at) if word == wanted => line = line.or(Some(*at)),
+            TextToken::Word(..) | TextToken::Break => return None,
         }
     }
     line

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use crate::BenchResult;
 use crate::http::serve::Server;
 
-pub(crate) enum Args {
+pub(crate) enum BenchArgs {
     /// A benchmark.
     Bench(Benchmark, Options),
     /// A server to be measured.
@@ -35,7 +35,7 @@ pub(crate) struct Options {
     only: Vec<String>,
 }
 
-impl Args {
+impl BenchArgs {
     pub(crate) fn read(mut args: impl Iterator<Item = String>) -> BenchResult<Self> {
         let benchmark = match args.next().as_deref() {
             Some("http") => Benchmark::Http,

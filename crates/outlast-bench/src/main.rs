@@ -17,13 +17,13 @@ mod table;
 
 use std::process::ExitCode;
 
-use args::Args;
+use args::BenchArgs;
 use tokio::runtime::Runtime;
 
 fn main() -> ExitCode {
-    let done = Args::read(std::env::args().skip(1)).and_then(|args| match args {
-        Args::Bench(bench, options) => environment::run(bench, options),
-        Args::Serve(server) => http::serve::run(server),
+    let done = BenchArgs::read(std::env::args().skip(1)).and_then(|args| match args {
+        BenchArgs::Bench(bench, options) => environment::run(bench, options),
+        BenchArgs::Serve(server) => http::serve::run(server),
     });
     match done {
         Ok(()) => ExitCode::SUCCESS,

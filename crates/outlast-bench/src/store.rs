@@ -11,7 +11,7 @@ use tokio::task::JoinSet;
 use crate::environment::Environment;
 use crate::http::mcp_client::Generation;
 use crate::http::serve::{OutlastServer, Server};
-use crate::http::target::Target;
+use crate::http::target::MeasuredServer;
 use crate::machine::{processor, resident_of};
 use crate::rawlog::RawLog;
 use crate::rounds::Rounds;
@@ -61,7 +61,7 @@ pub(crate) fn retained(environment: &Environment, table: &mut Table) -> BenchRes
     let (most, folder) = (environment.scale.most, environment.folder.path());
     let file = folder.join("retained.db");
     let server = |path: &Path, tasks| Server::Sqlite(path.to_owned(), tasks);
-    let resident = |target: &Target| resident_of(target.process());
+    let resident = |target: &MeasuredServer| resident_of(target.process());
     let empty = resident(&start(&server(&folder.join("empty.db"), 0))?)?;
     // It fills the store before it listens.
     let filled = start(&server(&file, most))?;
@@ -117,8 +117,8 @@ pub(crate) fn retained(environment: &Environment, table: &mut Table) -> BenchRes
     Ok(())
 }
 
-fn start(server: &Server) -> BenchResult<Target> {
-    Target::start(server, Generation::V2)
+fn start(server: &Server) -> BenchResult<MeasuredServer> {
+    MeasuredServer::start(server, Generation::V2)
 }
 
 fn read_all(path: &Path) -> BenchResult<()> {

@@ -4,14 +4,14 @@
 /// A word with its line, or a boundary that no phrase spans: punctuation, a blank line, the end of
 /// a comment.
 #[derive(Debug, PartialEq)]
-pub(super) enum Token {
+pub(super) enum TextToken {
     /// In lower case; lines count from 1.
     Word(String, usize),
     Break,
 }
 
 /// The words of a document.
-pub(super) fn tokens_of_text(source: &str) -> Vec<Token> {
+pub(super) fn tokens_of_text(source: &str) -> Vec<TextToken> {
     let mut tokens = Tokens::default();
     for (index, line) in source.lines().enumerate() {
         if line.trim().is_empty() {
@@ -23,7 +23,7 @@ pub(super) fn tokens_of_text(source: &str) -> Vec<Token> {
 }
 
 /// The words of the comments and string literals of Rust source.
-pub(super) fn tokens_of_rust(source: &str) -> Vec<Token> {
+pub(super) fn tokens_of_rust(source: &str) -> Vec<TextToken> {
     let mut scanner = Scanner {
         rest: source,
         line: 1,
@@ -37,7 +37,7 @@ pub(super) fn tokens_of_rust(source: &str) -> Vec<Token> {
 
 #[derive(Default)]
 struct Tokens {
-    list: Vec<Token>,
+    list: Vec<TextToken>,
 }
 
 impl Tokens {
@@ -49,7 +49,8 @@ impl Tokens {
                 continue;
             }
             if !word.is_empty() {
-                self.list.push(Token::Word(std::mem::take(&mut word), line));
+                self.list
+                    .push(TextToken::Word(std::mem::take(&mut word), line));
             }
             if !c.is_whitespace() {
                 self.end_phrase();
@@ -58,8 +59,12 @@ impl Tokens {
     }
 
     fn end_phrase(&mut self) {
-        if self.list.last().is_some_and(|last| *last != Token::Break) {
-            self.list.push(Token::Break);
+        if self
+            .list
+            .last()
+            .is_some_and(|last| *last != TextToken::Break)
+        {
+            self.list.push(TextToken::Break);
         }
     }
 }

@@ -10,7 +10,7 @@ use crate::BenchResult;
 use crate::environment::Environment;
 use crate::http::mcp_client::Generation;
 use crate::http::serve::Server;
-use crate::http::target::{Cost, Operation, Target};
+use crate::http::target::{ClientOperation, Cost, MeasuredServer};
 use crate::rounds::Rounds;
 use crate::table::{Row, Table, Unit, micros, with_thousands_separators};
 
@@ -25,7 +25,7 @@ pub(crate) fn calls(environment: &Environment, table: &mut Table) -> BenchResult
         .map(Side::Http);
         let direct = Side::Pipe(Pipe::start(sessions)?);
         let sides = [direct, mcp_proxy, supergateway, ours];
-        let rounds = environment.gateway_rounds([Operation::Call; 4], sessions, sides)?;
+        let rounds = environment.gateway_rounds([ClientOperation::Call; 4], sessions, sides)?;
         let (direct, peers, ours) = (0, [(1, "mcp-proxy"), (2, "supergateway")], 3);
         let at = session_count(sessions);
         let figures = [
@@ -76,10 +76,10 @@ pub(crate) fn calls(environment: &Environment, table: &mut Table) -> BenchResult
 /// directly. The bars are absolute: no peer passes calls on to a URL.
 pub(crate) fn calls_to_a_url(environment: &Environment, table: &mut Table) -> BenchResult<()> {
     for (sessions, processor_bar, latency_bar) in [(1, 170.0, Some(300.0)), (16, 80.0, None)] {
-        let direct = Target::start(&Server::HttpUpstream, Generation::Plain)?;
+        let direct = MeasuredServer::start(&Server::HttpUpstream, Generation::Plain)?;
         let ours = environment.ours(Upstream::Url(direct.url()), Generation::Plain)?;
         let sides = [direct, ours].map(Side::Http);
-        let rounds = environment.gateway_rounds([Operation::Call; 2], sessions, sides)?;
+        let rounds = environment.gateway_rounds([ClientOperation::Call; 2], sessions, sides)?;
         let (direct, ours) = (0, 1);
         let at = session_count(sessions);
         let (processor, latency) = (
@@ -125,7 +125,11 @@ pub(crate) fn tasks(environment: &Environment, table: &mut Table) -> BenchResult
                 Side::Http(environment.ours(Upstream::Child, generation)?),
                 Side::Http(environment.ours(Upstream::Child, generation)?),
             ];
-            let operations = [Operation::Call, Operation::Call, Operation::Lifecycle];
+            let operations = [
+                ClientOperation::Call,
+                ClientOperation::Call,
+                ClientOperation::Lifecycle,
+            ];
             let rounds = environment.gateway_rounds(operations, sessions, sides)?;
             let costs = rounds.map(|cost| cost.processor);
             let times = rounds.map(|cost| cost.latency).minus(0);
@@ -152,7 +156,7 @@ pub(crate) fn tasks(environment: &Environment, table: &mut Table) -> BenchResult
 impl Environment {
     fn gateway_rounds<const N: usize>(
         &self,
-        operations: [Operation; N],
+        operations: [ClientOperation; N],
         sessions: usize,
         mut sides: [Side; N],
     ) -> BenchResult<Rounds<N, Cost>> {

@@ -15,12 +15,12 @@ use crate::BenchResult;
 use crate::environment::Environment;
 use crate::http::mcp_client::Generation;
 use crate::http::serve::Server;
-use crate::http::target::{Cost, Operation, Target};
+use crate::http::target::{ClientOperation, Cost, MeasuredServer};
 
 /// One of the compared sides.
 pub(super) enum Side {
     Pipe(Pipe),
-    Http(Target),
+    Http(MeasuredServer),
 }
 
 /// The server behind our gateway.
@@ -36,7 +36,7 @@ impl Side {
     pub(super) fn measure(
         &mut self,
         runtime: &Runtime,
-        operation: Operation,
+        operation: ClientOperation,
         turn: Duration,
     ) -> BenchResult<Cost> {
         match self {
@@ -48,7 +48,7 @@ impl Side {
 
 impl Environment {
     /// `mcp-proxy` with as little log output as possible.
-    pub(super) fn mcp_proxy(&self) -> BenchResult<Target> {
+    pub(super) fn mcp_proxy(&self) -> BenchResult<MeasuredServer> {
         let address = free_address()?;
         let mut command = Command::new(self.options.program("mcp-proxy")?);
         let port = address.port().to_string();
@@ -58,12 +58,12 @@ impl Environment {
             .arg("--")
             .arg(program)
             .args(args);
-        Target::at(command, address, Generation::Plain)
+        MeasuredServer::at(command, address, Generation::Plain)
     }
 
     /// `supergateway` with as little log output as possible, and with sessions: without them it
     /// starts the upstream for every request.
-    pub(super) fn supergateway(&self) -> BenchResult<Target> {
+    pub(super) fn supergateway(&self) -> BenchResult<MeasuredServer> {
         let address = free_address()?;
         let (program, args) = upstream()?;
         let words: Vec<_> = args.iter().map(|word| word.to_string_lossy()).collect();
@@ -74,11 +74,15 @@ impl Environment {
             .arg(format!("'{}' {}", program.display(), words.join(" ")))
             .args(["--outputTransport", "streamableHttp", "--stateful"])
             .args(["--logLevel", "none", "--port", &address.port().to_string()]);
-        Target::at(command, address, Generation::Plain)
+        MeasuredServer::at(command, address, Generation::Plain)
     }
 
     /// Our gateway with the setup of `outlast serve`: a bearer token, tasks in SQLite.
-    pub(super) fn ours(&self, behind: Upstream, generation: Generation) -> BenchResult<Target> {
+    pub(super) fn ours(
+        &self,
+        behind: Upstream,
+        generation: Generation,
+    ) -> BenchResult<MeasuredServer> {
         // Every call of `nothing` by a client with task support becomes a task immediately.
         let settings = json!({ "tools": { "nothing": { "task": "always" } } });
         let server = match behind {
@@ -111,7 +115,7 @@ impl Environment {
             .arg(write("tokens.json", json!({ "bench": TOKEN }))?)
             .stderr(Stdio::null())
             .env("XDG_DATA_HOME", &folder);
-        Ok(Target::spawn(command, generation)?.with_token(TOKEN))
+        Ok(MeasuredServer::spawn(command, generation)?.with_token(TOKEN))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::mcp_client::Generation;
 use super::serve::Server;
-use super::target::{Cost, Operation, Target};
+use super::target::{ClientOperation, Cost, MeasuredServer};
 use crate::BenchResult;
 use crate::environment::Environment;
 use crate::rounds::Rounds;
@@ -55,7 +55,7 @@ fn lifecycles(
     table: &mut Table,
 ) -> BenchResult<()> {
     let sides = [environment.sqlite(0)?, Server::Memory(0), Server::Rmcp(0)];
-    let rounds = environment.rounds(generation, Operation::Lifecycle, connections, sides)?;
+    let rounds = environment.rounds(generation, ClientOperation::Lifecycle, connections, sides)?;
     let (lifecycle, most) = match generation {
         Generation::V2 => (generation.lifecycle(), 0.4),
         _ => (generation.lifecycle(), 0.5),
@@ -82,7 +82,7 @@ fn gets(
         environment,
         generation,
         connections,
-        Operation::Get,
+        ClientOperation::Get,
         bar,
         table,
     )
@@ -99,7 +99,7 @@ fn calls(
         environment,
         generation,
         connections,
-        Operation::Call,
+        ClientOperation::Call,
         None,
         table,
     )
@@ -109,14 +109,14 @@ fn beside_limit(
     environment: &Environment,
     generation: Generation,
     connections: usize,
-    operation: Operation,
+    operation: ClientOperation,
     bar: Bar,
     table: &mut Table,
 ) -> BenchResult<()> {
     let sides = [environment.sqlite(0)?, Server::Limit, Server::Rmcp(0)];
     let rounds = environment.rounds(generation, operation, connections, sides)?;
     let what = match operation {
-        Operation::Get => "`tasks/get`",
+        ClientOperation::Get => "`tasks/get`",
         _ => "plain `tools/call`",
     };
     for (other, name, bar) in [(1, "a bare endpoint", bar), (2, "rmcp", None)] {
@@ -134,8 +134,14 @@ pub(crate) fn retained(environment: &Environment, table: &mut Table) -> BenchRes
     let many = environment.scale.many;
     for generation in [Generation::V1, Generation::V2] {
         for (operation, what) in [
-            (Operation::Lifecycle, generation.lifecycle().to_owned()),
-            (Operation::Get, format!("{} `tasks/get`", generation.name())),
+            (
+                ClientOperation::Lifecycle,
+                generation.lifecycle().to_owned(),
+            ),
+            (
+                ClientOperation::Get,
+                format!("{} `tasks/get`", generation.name()),
+            ),
         ] {
             let sides = [environment.sqlite(many)?, environment.sqlite(0)?];
             let rounds =
@@ -154,7 +160,7 @@ impl Environment {
     fn rounds<const N: usize>(
         &self,
         generation: Generation,
-        operation: Operation,
+        operation: ClientOperation,
         connections: usize,
         sides: [Server; N],
     ) -> BenchResult<Rounds<N, Cost>> {
@@ -163,7 +169,7 @@ impl Environment {
                 Server::Rmcp(_) => Generation::V2,
                 _ => generation,
             };
-            Target::start(server, generation)
+            MeasuredServer::start(server, generation)
         };
         let mut targets = sides.iter().map(start).collect::<BenchResult<Vec<_>>>()?;
         // After all have started: some need time to fill, and idle connections are closed.

@@ -16,7 +16,7 @@ use crate::machine::processor_of;
 use crate::rounds::median;
 
 /// A server and its clients. The server ends when this is dropped.
-pub(crate) struct Target {
+pub(crate) struct MeasuredServer {
     child: Child,
     address: SocketAddr,
     generation: Generation,
@@ -27,7 +27,7 @@ pub(crate) struct Target {
 
 /// The operation that clients repeat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Operation {
+pub(crate) enum ClientOperation {
     /// A task from creation to result.
     Lifecycle,
     /// `tasks/get` of one task that has ended.
@@ -46,7 +46,7 @@ pub(crate) struct Cost {
     pub(crate) processor: f64,
 }
 
-impl Target {
+impl MeasuredServer {
     /// Starts one of the servers of this program.
     pub(crate) fn start(server: &Server, generation: Generation) -> BenchResult<Self> {
         let mut command = Command::new(std::env::current_exe()?);
@@ -136,14 +136,14 @@ impl Target {
     pub(crate) async fn connect(
         &mut self,
         connections: usize,
-        operation: Operation,
+        operation: ClientOperation,
     ) -> BenchResult<()> {
         self.clients.clear();
         for _ in 0..connections {
             let mut client = self.client().await?;
             match operation {
-                Operation::Get => client.lifecycle().await?,
-                Operation::Lifecycle | Operation::Call => {}
+                ClientOperation::Get => client.lifecycle().await?,
+                ClientOperation::Lifecycle | ClientOperation::Call => {}
             }
             self.clients.push(client);
         }
@@ -160,7 +160,7 @@ impl Target {
     pub(crate) fn measure(
         &mut self,
         runtime: &Runtime,
-        operation: Operation,
+        operation: ClientOperation,
         turn: Duration,
     ) -> BenchResult<Cost> {
         runtime.block_on(async {
@@ -179,9 +179,9 @@ impl Target {
                     while began.elapsed() < turn {
                         let began = Instant::now();
                         match operation {
-                            Operation::Lifecycle => client.lifecycle().await?,
-                            Operation::Get => drop(client.get().await?),
-                            Operation::Call => client.call("plain").await?,
+                            ClientOperation::Lifecycle => client.lifecycle().await?,
+                            ClientOperation::Get => drop(client.get().await?),
+                            ClientOperation::Call => client.call("plain").await?,
                         }
                         times.push(began.elapsed().as_secs_f64() * 1e6);
                     }
@@ -213,7 +213,7 @@ impl Cost {
     }
 }
 
-impl Drop for Target {
+impl Drop for MeasuredServer {
     fn drop(&mut self) {
         // The process may have ended already.
         let _ = self.child.kill();

@@ -13,7 +13,7 @@ pub(super) fn serve() -> BenchResult<()> {
     let mut out = std::io::stdout().lock();
     for line in std::io::stdin().lock().lines() {
         let line = line?;
-        let message: Message<'_> = serde_json::from_str(&line)?;
+        let message: JsonRpcMessage<'_> = serde_json::from_str(&line)?;
         if let Some(id) = message.id {
             let answer = response_to(message.method);
             writeln!(out, r#"{{"jsonrpc":"2.0","id":{id},{answer}}}"#)?;
@@ -24,7 +24,7 @@ pub(super) fn serve() -> BenchResult<()> {
 }
 
 #[derive(Deserialize)]
-struct Message<'a> {
+struct JsonRpcMessage<'a> {
     #[serde(borrow)]
     id: Option<&'a RawValue>,
     #[serde(default)]
