@@ -24,7 +24,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use commands::DocumentRunner;
-use markdown::{Block, blocks};
+use markdown::{CodeBlock, blocks};
 
 /// Commands that do not run in this test: their prefix, and the reason.
 const NOT_RUN: [(&str, &str); 11] = [
@@ -102,7 +102,7 @@ fn commands_print_what_the_documents_show() {
 /// Executes a code block of `path`.
 fn run_block(
     path: &str,
-    block: &Block,
+    block: &CodeBlock,
     runner: &mut Option<DocumentRunner>,
     skipped: &mut BTreeSet<&'static str>,
 ) {

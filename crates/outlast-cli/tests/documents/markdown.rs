@@ -1,7 +1,7 @@
 //! Code blocks in Markdown.
 
 /// A block between two lines of three backticks.
-pub(crate) struct Block {
+pub(crate) struct CodeBlock {
     /// The text after the opening backticks.
     pub(crate) language: String,
     pub(crate) text: String,
@@ -11,15 +11,15 @@ pub(crate) struct Block {
     comment: String,
 }
 
-pub(crate) fn blocks(document: &str) -> Vec<Block> {
-    let mut blocks: Vec<Block> = Vec::new();
+pub(crate) fn blocks(document: &str) -> Vec<CodeBlock> {
+    let mut blocks: Vec<CodeBlock> = Vec::new();
     let (mut open, mut previous) = (false, "");
     for (index, line) in document.lines().enumerate() {
         match line.strip_prefix("```") {
             Some(_) if open => open = false,
             Some(language) => {
                 open = true;
-                blocks.push(Block {
+                blocks.push(CodeBlock {
                     language: language.trim().to_owned(),
                     text: String::new(),
                     line: index + 1,
@@ -45,7 +45,7 @@ fn comment(line: &str) -> &str {
     inner.unwrap_or_default().trim()
 }
 
-impl Block {
+impl CodeBlock {
     /// The value of the comment `<!-- name: value -->` before the block.
     pub(crate) fn directive(&self, name: &str) -> Option<&str> {
         let (found, value) = self.comment.split_once(':')?;

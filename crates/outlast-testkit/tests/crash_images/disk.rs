@@ -48,7 +48,7 @@ pub(crate) enum FileOperation {
         to: String,
     },
     SyncBegin {
-        target: Target,
+        target: SyncTarget,
         number: u64,
     },
     SyncEnd {
@@ -58,7 +58,7 @@ pub(crate) enum FileOperation {
 
 /// What is synced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Target {
+pub(crate) enum SyncTarget {
     Folder,
     File(u64),
 }
@@ -112,7 +112,7 @@ enum NameOperation {
 
 #[derive(Clone, Copy, Debug)]
 struct PendingSync {
-    target: Target,
+    target: SyncTarget,
     /// The index of the file, for files.
     file: usize,
     /// How many changes of the file there were.
@@ -133,7 +133,7 @@ pub(crate) struct Image {
 
 /// Which of the unsynced changes an image has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Choice {
+pub(crate) enum WriteChoice {
     /// All, as after a kill of the process.
     Everything,
     /// None.
@@ -193,8 +193,8 @@ impl Disk {
             }
             FileOperation::SyncBegin { target, number } => {
                 let (file, changes) = match target {
-                    Target::Folder => (0, 0),
-                    Target::File(inode) => {
+                    SyncTarget::Folder => (0, 0),
+                    SyncTarget::File(inode) => {
                         let file = self.file(*inode)?;
                         let changes = file.taken + file.pending.len();
                         (self.by_inode[inode], changes)
@@ -212,8 +212,8 @@ impl Disk {
                 let begun = self.syncs.remove(number);
                 let begun = begun.ok_or_else(|| format!("sync {number} ended without a begin"))?;
                 match begun.target {
-                    Target::Folder => self.sync_folder(begun.entries),
-                    Target::File(_) => self.sync_file(begun),
+                    SyncTarget::Folder => self.sync_folder(begun.entries),
+                    SyncTarget::File(_) => self.sync_file(begun),
                 }
             }
         }
@@ -223,11 +223,11 @@ impl Disk {
     /// What a reader of the running system sees.
     pub(crate) fn newest(&self) -> Files {
         let mut random = SeededRandom::new(0);
-        self.image(Choice::Everything, &mut random).files
+        self.image(WriteChoice::Everything, &mut random).files
     }
 
     /// One of the states in which the loss of power may leave the disk now.
-    pub(crate) fn image(&self, choice: Choice, random: &mut SeededRandom) -> Image {
+    pub(crate) fn image(&self, choice: WriteChoice, random: &mut SeededRandom) -> Image {
         let mut image = Image::default();
         for (name, file) in self.names_after_loss(choice, random) {
             let content = self.files[file].after_loss(choice, random, &mut image);
@@ -281,18 +281,18 @@ impl Disk {
 
     fn names_after_loss(
         &self,
-        choice: Choice,
+        choice: WriteChoice,
         random: &mut SeededRandom,
     ) -> BTreeMap<String, usize> {
-        let in_order = choice != Choice::Random || random.percent(50);
+        let in_order = choice != WriteChoice::Random || random.percent(50);
         let mut names = self.names.clone();
         if in_order {
             let certain = self.entries.iter().rposition(|entry| entry.in_journal);
             let certain = certain.map_or(0, |last| last + 1);
             let count = match choice {
-                Choice::Everything => self.entries.len(),
-                Choice::Nothing => certain,
-                Choice::Random => {
+                WriteChoice::Everything => self.entries.len(),
+                WriteChoice::Nothing => certain,
+                WriteChoice::Random => {
                     certain + random.below((self.entries.len() - certain) as u64 + 1) as usize
                 }
             };
@@ -342,15 +342,20 @@ impl NameOperation {
 }
 
 impl SimulatedFile {
-    fn after_loss(&self, choice: Choice, random: &mut SeededRandom, image: &mut Image) -> Vec<u8> {
+    fn after_loss(
+        &self,
+        choice: WriteChoice,
+        random: &mut SeededRandom,
+        image: &mut Image,
+    ) -> Vec<u8> {
         let mut content = self.synced.clone();
-        if choice == Choice::Everything || self.pending.is_empty() {
+        if choice == WriteChoice::Everything || self.pending.is_empty() {
             for change in &self.pending {
                 change.apply(&mut content);
             }
             return content;
         }
-        if choice == Choice::Nothing {
+        if choice == WriteChoice::Nothing {
             let writes = self.pending.iter().filter(|change| change.is_write());
             image.missing += writes.count();
             return content;

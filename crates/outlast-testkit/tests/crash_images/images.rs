@@ -15,7 +15,7 @@ use tempfile::TempDir;
 use tokio::runtime::{Builder, Runtime};
 
 use crate::contents::{StoreContents, owners, task_name};
-use crate::disk::{Choice, Disk, FileOperation, Image};
+use crate::disk::{Disk, FileOperation, Image, WriteChoice};
 use crate::facts::{Contradiction, Facts};
 use crate::recording::{RecordedEvent, Recording, write_files};
 
@@ -31,12 +31,12 @@ pub(crate) struct CheckResult {
     pub(crate) torn: usize,
     /// How many writes were missing as a whole.
     pub(crate) missing: usize,
-    pub(crate) failures: Vec<Failure>,
+    pub(crate) failures: Vec<FailedImage>,
 }
 
 /// An image that contradicts the facts.
 #[derive(Debug)]
-pub(crate) struct Failure {
+pub(crate) struct FailedImage {
     /// Before which event the power failed, and which image of that moment it is.
     pub(crate) image: (usize, u64),
     pub(crate) broken: Vec<Contradiction>,
@@ -98,7 +98,7 @@ fn check_cuts(recording: &Recording, seed: u64, cuts: &[(usize, u64)]) -> CheckR
     let mut moment = Moment::first(recording);
     for (cut, images) in cuts {
         if let Err(broken) = moment.advance(recording, *cut) {
-            result.failures.push(Failure {
+            result.failures.push(FailedImage {
                 image: (*cut, 0),
                 broken,
                 files: moment.disk.newest(),
@@ -109,9 +109,9 @@ fn check_cuts(recording: &Recording, seed: u64, cuts: &[(usize, u64)]) -> CheckR
         for number in 0..*images {
             let mut random = random(seed, *cut, number);
             let choice = match number {
-                0 => Choice::Everything,
-                _ if random.percent(15) => Choice::Nothing,
-                _ => Choice::Random,
+                0 => WriteChoice::Everything,
+                _ if random.percent(15) => WriteChoice::Nothing,
+                _ => WriteChoice::Random,
             };
             let image = moment.disk.image(choice, &mut random);
             let broken = checker.check(&image, &moment.facts, random.percent(10));
@@ -120,7 +120,7 @@ fn check_cuts(recording: &Recording, seed: u64, cuts: &[(usize, u64)]) -> CheckR
             result.torn += image.torn;
             result.missing += image.missing;
             if !broken.is_empty() {
-                result.failures.push(Failure {
+                result.failures.push(FailedImage {
                     image: (*cut, number),
                     broken,
                     files: image.files,

@@ -34,7 +34,7 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use tempfile::TempDir;
 
-use crate::disk::{Choice, FileOperation, Files, Target};
+use crate::disk::{FileOperation, Files, SyncTarget, WriteChoice};
 use crate::facts::{Contradiction, Facts, ProcessNote};
 use crate::images::{CheckResult, ImageChecker, Moment, cuts, random};
 use crate::load::ProcessEnd;
@@ -74,7 +74,9 @@ fn a_sync_that_did_not_take_place_is_detected() {
         without.events.remove(sync);
         let mut moment = Moment::first(&without);
         moment.advance(&without, next - 1).expect("notes fit");
-        let image = moment.disk.image(Choice::Nothing, &mut random(1, sync, 0));
+        let image = moment
+            .disk
+            .image(WriteChoice::Nothing, &mut random(1, sync, 0));
         let broken = checker.check(&image, &moment.facts, false);
         tried += 1;
         lost += usize::from(
@@ -227,7 +229,7 @@ fn one_image(recording: &Recording, seed: u64) -> (Files, Facts) {
         moment
             .advance(recording, cut)
             .expect("it was checked before");
-        let image = moment.disk.image(Choice::Random, &mut random);
+        let image = moment.disk.image(WriteChoice::Random, &mut random);
         let torn = image.torn;
         chosen = Some((image.files, moment.facts));
         if torn > 0 {
@@ -248,7 +250,7 @@ fn syncs_before_acknowledgements(recording: &Recording) -> Vec<(usize, usize)> {
                 targets.insert(*number, *target);
             }
             RecordedEvent::FileOperation(FileOperation::SyncEnd { number }) => {
-                ends.push((at, targets.get(number) == Some(&Target::Folder)));
+                ends.push((at, targets.get(number) == Some(&SyncTarget::Folder)));
             }
             _ => {}
         }

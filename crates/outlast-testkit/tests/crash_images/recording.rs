@@ -14,7 +14,7 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::disk::{Disk, FileOperation, Files, Target};
+use crate::disk::{Disk, FileOperation, Files, SyncTarget};
 use crate::facts::{Facts, ProcessNote};
 use crate::load::{self, ProcessEnd, ProcessPlan};
 
@@ -182,8 +182,8 @@ fn parse(mut log: &[u8]) -> Result<Vec<RecordedEvent>> {
             },
             5 => FileOperation::SyncBegin {
                 target: match inode {
-                    0 => Target::Folder,
-                    inode => Target::File(inode),
+                    0 => SyncTarget::Folder,
+                    inode => SyncTarget::File(inode),
                 },
                 number: other,
             },

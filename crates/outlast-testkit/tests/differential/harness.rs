@@ -34,7 +34,7 @@ pub(crate) trait TestedStore {
 pub(crate) enum Output {
     Stored(Task),
     Existing(TaskId),
-    Refused(Refusal),
+    Refused(StoreRefusal),
     Removed(Vec<TaskId>),
     Task(Option<(Snapshot, Task)>, Option<Raw>),
     Pages(Vec<Vec<Snapshot>>),
@@ -51,7 +51,7 @@ pub(crate) enum Output {
 
 /// A refusal without the reached limit: stores may check several limits in another order.
 #[derive(Debug, PartialEq)]
-pub(crate) enum Refusal {
+pub(crate) enum StoreRefusal {
     Conflict,
     Exists,
     Full,
@@ -403,7 +403,7 @@ impl<S: TestedStore> Harness<S> {
     }
 }
 
-impl From<StoreError> for Refusal {
+impl From<StoreError> for StoreRefusal {
     fn from(error: StoreError) -> Self {
         match error {
             StoreError::Conflict { .. } => Self::Conflict,

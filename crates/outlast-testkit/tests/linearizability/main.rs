@@ -14,7 +14,7 @@ use outlast_testkit::PostgresServer;
 
 use clients::{EngineClient, create, open, round};
 use history::History;
-use wrong_store::{Fault, WrongStore};
+use wrong_store::{WrongBehaviour, WrongStore};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn tasks_in_memory_are_linearizable() {
@@ -77,7 +77,11 @@ async fn on_postgres(rounds: u64, nodes: usize) {
 #[tokio::test]
 async fn a_store_that_returns_old_states_is_detected() {
     let history = Arc::new(History::default());
-    let engine = open(Arc::new(WrongStore::new(Fault::OldReads)), &history).await;
+    let engine = open(
+        Arc::new(WrongStore::new(WrongBehaviour::OldReads)),
+        &history,
+    )
+    .await;
     let id = create(&engine, &history).await;
     let client = EngineClient {
         engine,
@@ -107,7 +111,7 @@ async fn a_store_that_lets_a_task_end_twice_is_detected() {
 /// succeed.
 async fn cancel_twice_at_once() -> Arc<History> {
     let history = Arc::new(History::default());
-    let engine = open(Arc::new(WrongStore::new(Fault::TwoEnds)), &history).await;
+    let engine = open(Arc::new(WrongStore::new(WrongBehaviour::TwoEnds)), &history).await;
     let id = create(&engine, &history).await;
     let start = Arc::new(tokio::sync::Barrier::new(2));
     let clients = [1, 2].map(|number| {

@@ -10,7 +10,7 @@ use outlast_engine::{Committed, MemoryStore, Scope, Store, Task, TaskId, forward
 
 /// What is wrong with a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Fault {
+pub(crate) enum WrongBehaviour {
     /// Every read returns the task as it was at the previous read.
     OldReads,
     /// A task may end although it has ended.
@@ -19,12 +19,12 @@ pub(crate) enum Fault {
 
 pub(crate) struct WrongStore {
     inner: Arc<MemoryStore>,
-    fault: Fault,
+    fault: WrongBehaviour,
     shown: Mutex<HashMap<TaskId, Snapshot>>,
 }
 
 impl WrongStore {
-    pub(crate) fn new(fault: Fault) -> Self {
+    pub(crate) fn new(fault: WrongBehaviour) -> Self {
         Self {
             inner: Arc::new(MemoryStore::new()),
             fault,
@@ -36,7 +36,7 @@ impl WrongStore {
 #[async_trait]
 impl Store for WrongStore {
     fn replace(&self, replace: Replace) -> StoreFuture<'static, Committed<Task>> {
-        if self.fault != Fault::TwoEnds || replace.next.state.ending().is_none() {
+        if self.fault != WrongBehaviour::TwoEnds || replace.next.state.ending().is_none() {
             return self.inner.replace(replace);
         }
         let inner = self.inner.clone();
@@ -57,7 +57,7 @@ impl Store for WrongStore {
     fn get<'a>(&'a self, scope: &'a Scope, id: TaskId) -> StoreFuture<'a, Option<Snapshot>> {
         StoreFuture::boxed(async move {
             let now = self.inner.get(scope, id).await?;
-            if self.fault != Fault::OldReads {
+            if self.fault != WrongBehaviour::OldReads {
                 return Ok(now);
             }
             let mut shown = self.shown.lock().expect("no holder of the lock panics");

@@ -15,7 +15,7 @@ use crate::scripted::task;
 
 /// How the server treats the session of the first run of the gateway.
 #[derive(Clone, Copy, Debug)]
-enum Session {
+enum ScriptedSession {
     /// It knows the session, and rejects the response with this status.
     Refuses(u16),
     /// It does not know the session.
@@ -26,9 +26,9 @@ enum Session {
 async fn a_refused_answer_after_a_restart_ends_the_task() {
     // V1-INPUT-9.
     for session in [
-        Session::Refuses(400),
-        Session::Refuses(404),
-        Session::Forgotten,
+        ScriptedSession::Refuses(400),
+        ScriptedSession::Refuses(404),
+        ScriptedSession::Forgotten,
     ] {
         let mut server = ScriptedHttpServer::listen().await;
         let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
@@ -111,14 +111,16 @@ async fn open_request(caller: &mut Caller, task: &Value) {
 
 /// The server during the second run of the gateway. A response must arrive in the session of the
 /// first run.
-async fn serve(mut server: ScriptedHttpServer, session: Session) {
+async fn serve(mut server: ScriptedHttpServer, session: ScriptedSession) {
     let mut open = Vec::new();
     loop {
         let request = server.any().await;
         let method = request.body["method"].as_str().unwrap_or("").to_owned();
         let is_first = request.header("mcp-session-id") == "first";
         match (&*request.method, &*method) {
-            _ if is_first && matches!(session, Session::Forgotten) => request.plain(404).await,
+            _ if is_first && matches!(session, ScriptedSession::Forgotten) => {
+                request.plain(404).await;
+            }
             ("POST", "initialize") => welcome(request).await,
             ("POST", "tasks/get") => request.reply(task("input_required", 100)).await,
             // It waits for the answer.
@@ -137,12 +139,12 @@ async fn welcome(request: ScriptedRequest) {
         "capabilities": crate::scripted::capabilities(),
         "serverInfo": { "name": "scripted", "version": "1" },
     }));
-    let session = "Mcp-Session-Id: second\r\n";
+    let session = "Mcp-ScriptedSession-Id: second\r\n";
     request.json(200, session, &body).await;
 }
 
-async fn refuse(request: ScriptedRequest, session: Session) {
-    let Session::Refuses(status) = session else {
+async fn refuse(request: ScriptedRequest, session: ScriptedSession) {
+    let ScriptedSession::Refuses(status) = session else {
         panic!("an answer in another session: {}", request.body);
     };
     assert_eq!(request.body["id"], "q");
