@@ -52,11 +52,11 @@ macro_rules! points {
 }
 
 points! {
-    memory_before_commit: Point::Strikes(WriteFault::BeforeCommit, 1);
-    memory_after_commit_before_ack: Point::Strikes(WriteFault::AfterCommit, 1);
-    memory_after_ack_before_notify: Point::HeldUp;
-    memory_down_for_a_while: Point::Strikes(WriteFault::BeforeCommit, 6);
-    memory_down_and_lying: Point::Strikes(WriteFault::AfterCommit, 6);
+    memory_before_commit: Point::Writes(WriteFault::BeforeCommit, 1);
+    memory_after_commit_before_ack: Point::Writes(WriteFault::AfterCommit, 1);
+    memory_after_ack_before_notify: Point::LateReply;
+    memory_down_for_a_while: Point::Writes(WriteFault::BeforeCommit, 6);
+    memory_down_and_lying: Point::Writes(WriteFault::AfterCommit, 6);
     memory_late: Point::Late;
     sqlite_fsync_error_before_commit: Point::Disk(FailPoint::BeforeCommit, DiskFailure::SyncError);
     sqlite_disk_full: Point::Disk(FailPoint::BeforeCommit, DiskFailure::Full);
@@ -147,11 +147,11 @@ async fn answer_survives(point: Point) {
     harness.holds_after_a_restart(&[id]).await;
 }
 
-/// As if the process had died between the store's word and its own: the next one finds everything.
+/// The process ends after a commit and before its reply: the next engine finds everything.
 #[tokio::test]
-async fn whoever_dies_before_it_gives_notice_leaves_what_was_stored() {
+async fn a_write_without_a_reply_is_found_by_the_next_engine() {
     for what in ["create", "finish", "cancel", "answer"] {
-        let harness = Harness::new(Point::Strikes(WriteFault::NoReply, 1)).await;
+        let harness = Harness::new(Point::Writes(WriteFault::NoReply, 1)).await;
         let engine = harness.engine.clone();
         let mut acknowledged = Vec::new();
         if what == "create" {
@@ -205,7 +205,7 @@ async fn whoever_dies_before_it_gives_notice_leaves_what_was_stored() {
 /// Finished outcomes wait for a store that is down, all of them, and are stored once it is back.
 #[tokio::test]
 async fn outcomes_wait_for_a_store_that_is_down() {
-    let harness = Harness::new(Point::Strikes(WriteFault::BeforeCommit, 60)).await;
+    let harness = Harness::new(Point::Writes(WriteFault::BeforeCommit, 60)).await;
     let mut ids = Vec::new();
     for _ in 0..20 {
         ids.push(harness.create("gated").await);
@@ -221,13 +221,28 @@ async fn outcomes_wait_for_a_store_that_is_down() {
     harness.holds_after_a_restart(&ids).await;
 }
 
+/// A deadline that cannot be stored is tried again after a pause, although each failed write
+/// schedules it again.
+#[tokio::test]
+async fn a_deadline_that_cannot_be_stored_is_retried_with_pauses() {
+    let harness = Harness::new(Point::Writes(WriteFault::BeforeCommit, u64::MAX)).await;
+    let mut short = call("gated");
+    short.ttl = Some(Duration::from_millis(50));
+    harness.engine.create(short).await.expect("it is created");
+    let before = harness.faults.writes();
+    harness.start_failing();
+    sleep(Duration::from_secs(3)).await;
+    let writes = harness.faults.writes() - before;
+    assert!((1..=20).contains(&writes), "{writes} writes in 3 s");
+}
+
 /// Where a write fails, or how.
 #[derive(Clone, Copy, Debug)]
 enum Point {
     /// The next writes to the memory store.
-    Strikes(WriteFault, u64),
+    Writes(WriteFault, u64),
     /// The store has confirmed, and the reply to the caller is delayed.
-    HeldUp,
+    LateReply,
     /// Every answer of the memory store takes its time.
     Late,
     /// The next commit of SQLite.
@@ -278,9 +293,9 @@ impl Harness {
     /// From now on the failures happen.
     fn start_failing(&self) {
         match self.point {
-            Point::Strikes(strike, count) => self.faults.fail_writes(count, strike),
+            Point::Writes(strike, count) => self.faults.fail_writes(count, strike),
             Point::Late => self.faults.delay(Duration::from_millis(60)),
-            Point::HeldUp => self.faults.run_before_notify(Arc::new(|| {
+            Point::LateReply => self.faults.run_before_notify(Arc::new(|| {
                 std::thread::sleep(Duration::from_millis(30));
             })),
             Point::Disk(..) => self.trouble.left.store(1, Ordering::SeqCst),

@@ -53,7 +53,13 @@ impl Inner {
                 }
                 Err(error) => {
                     tracing::warn!(%error, "cannot handle deadlines; retrying");
-                    STORE_RETRY_DELAY
+                    // The alarm is ignored: each failed write schedules its deadline again.
+                    tokio::select! {
+                        biased;
+                        () = self.reached(EnginePhase::Closed) => return,
+                        () = sleep(STORE_RETRY_DELAY) => {}
+                    }
+                    continue;
                 }
             };
             tokio::select! {
