@@ -1,6 +1,8 @@
 //! The gateway in the background: `outlast stdio` starts it, and it exits after it was idle for a
 //! while.
 
+use std::io;
+use std::path::Path;
 use std::time::Duration;
 
 use outlast::Outlast;
@@ -52,13 +54,27 @@ pub(crate) async fn run(args: args::Background) -> Result<(), Failure> {
     tokio::select! {
         () = local.accept(&listener) => {}
         () = local.idle(Duration::from_millis(args.idle_ms)) => {}
+        () = socket_removed(&path) => {}
         () = local.stop_requested() => {}
         () = signals.next() => {}
     }
     // Remove the socket before the store is free, so that the socket of the next gateway is not
     // removed.
-    std::fs::remove_file(&path)?;
+    match std::fs::remove_file(&path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error.into()),
+        _ => {}
+    }
     drop(listener);
     let stopped = signals.during(gateway.shutdown_after(local.close())).await;
     Ok(stopped?)
 }
+
+/// Returns when the socket has been removed, for instance with its folder. No relay can reach this
+/// gateway then, and its tasks would keep it running.
+async fn socket_removed(path: &Path) {
+    while path.exists() {
+        tokio::time::sleep(SOCKET_CHECK_INTERVAL).await;
+    }
+}
+
+const SOCKET_CHECK_INTERVAL: Duration = Duration::from_secs(2);

@@ -56,6 +56,23 @@ fn a_host_keeps_its_server_when_the_gateway_is_killed() {
 }
 
 #[test]
+fn a_gateway_ends_when_its_folder_is_deleted() {
+    let folder = TempDir::new().expect("a folder");
+    let home = folder.path();
+    let mut host = start_host(home);
+    // A task that runs keeps the gateway running.
+    host.task("wait", json!({ "ms": 3_600_000 }));
+    let gateway = gateway_pid(home);
+    close_host(host);
+    std::fs::remove_dir_all(home.join("outlast")).expect("it is deleted");
+    until("the gateway ends", || {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", gateway.as_raw_nonzero()));
+        // A process that no other process waits for stays as a zombie.
+        stat.map_or(true, |stat| stat.contains(") Z "))
+    });
+}
+
+#[test]
 fn an_input_request_of_a_task_survives_the_gateway() {
     let folder = TempDir::new().expect("a folder");
     let home = folder.path();
