@@ -229,7 +229,7 @@ await checks.check('buttons_that_copy_and_pause_are_shown_and_work', async () =>
   const tool = await openTool('everything', 'echo');
   await tool.fill(field('/message'), 'to copy');
   await tool.click('#run');
-  const call = tool.locator('#call-list li[data-status="completed"]').first();
+  const call = tool.locator('#call-list li[data-status="completed"]').filter({ hasText: 'Echo: to copy' });
   await call.waitFor();
   await call.locator('details.more summary').click();
   await call.locator('[data-action="copy"]').click();
