@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use outlast_engine::StoreError;
 use tokio::sync::{Notify, mpsc};
+use tokio::task::yield_now;
 use tokio::time::sleep;
 use tokio_postgres::types::Type;
 
@@ -34,6 +35,7 @@ impl Writer {
     pub(super) async fn run(mut self, mut queue: mpsc::UnboundedReceiver<Operation>) {
         let mut operations = Vec::new();
         while queue.recv_many(&mut operations, MAX_BATCH_OPERATIONS).await > 0 {
+            let executed = operations.len();
             let mut waiting = std::mem::take(&mut operations).into_iter().peekable();
             while let Some(first) = waiting.next() {
                 let mut size = first.size_bytes();
@@ -45,6 +47,14 @@ impl Writer {
                     batch.push(next);
                 }
                 self.execute_batch(batch).await;
+            }
+            // Callers that were just answered often have a next operation. If it shares the next sync
+            // of the disk, it does not wait for two of them.
+            for _ in 0..MAX_YIELDS {
+                if queue.len() >= executed {
+                    break;
+                }
+                yield_now().await;
             }
         }
     }
@@ -146,7 +156,7 @@ impl Writer {
 
     /// The generation of this connection, started now if the connection is new.
     async fn start(&mut self) -> Result<i64, StoreError> {
-        let (_, is_new) = self.link.client().await?;
+        let (_, is_new) = self.link.session().await?;
         if let Some(started) = self.generation.filter(|_| !is_new) {
             return Ok(started);
         }
@@ -165,6 +175,9 @@ const MAX_BATCH_OPERATIONS: usize = 512;
 
 /// The maximum size of a statement with more than one operation, approximately.
 const MAX_BATCH_BYTES: usize = 4 << 20;
+
+/// How often the writer lets other tasks run before the next batch.
+const MAX_YIELDS: u32 = 32;
 
 /// How often the writer tries to fence a lost statement before it replies.
 const FENCE_ATTEMPTS: u32 = 10;
