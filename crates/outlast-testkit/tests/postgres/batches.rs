@@ -75,10 +75,7 @@ async fn a_refused_write_affects_no_other() {
     assert_eq!(same.err(), Some(StoreError::Exists(id(1))));
     assert!(two.is_ok() && three.is_ok());
     let owner = ada();
-    assert_eq!(
-        four.err(),
-        Some(StoreError::OwnerBusy { owner, limit: 3 })
-    );
+    assert_eq!(four.err(), Some(StoreError::OwnerBusy { owner, limit: 3 }));
     assert!(is_conflict(&stale), "{stale:?}");
     assert!(newest.is_ok(), "{newest:?}");
     assert_eq!(gone, Ok(vec![]));
