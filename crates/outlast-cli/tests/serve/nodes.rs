@@ -6,6 +6,7 @@ use outlast_testkit::{PostgresServer, PostgresSync, RunCommand, example, until};
 use tempfile::TempDir;
 
 use crate::gateway::{GatewayProcess, outlast, text};
+use crate::terminate;
 
 #[test]
 fn a_task_of_one_gateway_is_followed_at_another() {
@@ -114,6 +115,34 @@ fn tasks_of_a_killed_gateway_are_settled_by_another() {
         "v1",
     ]);
     one.kill();
+    let result = two.run(&["tasks", "result", "{}", &id]);
+    let said = text(&result.stdout) + &text(&result.stderr);
+    assert!(
+        !result.status.success() && said.contains("unknown"),
+        "{said}"
+    );
+}
+
+#[test]
+fn a_gateway_that_stops_leaves_its_tasks_to_another() {
+    let home = TempDir::new().expect("a folder");
+    let url = PostgresServer::shared().fresh_url();
+    let (one, two) = (on(home.path(), &url), on(home.path(), &url));
+    let id = one.run_ok(&[
+        "call",
+        "{}",
+        "wait",
+        "ms=600000",
+        "--task",
+        "--detach",
+        "--as",
+        "v1",
+    ]);
+    terminate(one);
+    // It left. It did not wait until its lease lapsed.
+    let nodes = two.run_ok(&["nodes", "--store", &url, "--json"]);
+    let nodes: serde_json::Value = serde_json::from_str(&nodes).expect("JSON");
+    assert_eq!(nodes.as_array().map(Vec::len), Some(1), "{nodes}");
     let result = two.run(&["tasks", "result", "{}", &id]);
     let said = text(&result.stdout) + &text(&result.stderr);
     assert!(

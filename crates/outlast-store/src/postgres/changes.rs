@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use outlast_engine::store::StoreEvent;
 use outlast_engine::{NodeId, StoreError};
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout};
 use tokio_postgres::types::Type;
 
 use super::connection::{Link, Parameter};
@@ -78,8 +78,9 @@ impl Changes {
         Ok(rows.len())
     }
 
-    /// Notifies the stores of other nodes until this store is dropped: the first time at once, then at
-    /// most every few milliseconds.
+    /// Notifies the stores of other nodes until this store is dropped: at once after a commit, then
+    /// after a pause, in which further commits share one notification. The pause grows with the time
+    /// that a notification takes, so that a busy database sends few.
     pub(super) async fn announce_loop(self: Arc<Self>) {
         let sql = format!(
             "SELECT count(pg_notify('{CHANNEL_PREFIX}' || other.writer, '')) FROM
@@ -89,9 +90,11 @@ impl Changes {
         loop {
             self.leases.announce.notified().await;
             let parameters: [Parameter<'_>; 1] = [(&self.writer, Type::INT8)];
+            let begun = Instant::now();
             // Without the notification, the other nodes read the changes later.
             let _ = self.link.query(&sql, &parameters).await;
-            sleep(ANNOUNCE_INTERVAL).await;
+            let pause = PAUSE_PER_ROUND_TRIP * begun.elapsed();
+            sleep(pause.min(MAX_ANNOUNCE_PAUSE)).await;
         }
     }
 }
@@ -104,8 +107,11 @@ const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
 const POLL_INTERVAL_WITH_NOTIFICATIONS: Duration = Duration::from_secs(10);
 
-/// The shortest time between two notifications.
-const ANNOUNCE_INTERVAL: Duration = Duration::from_millis(10);
+/// The pause after a notification, as a multiple of the time that it took.
+const PAUSE_PER_ROUND_TRIP: u32 = 2;
+
+/// The longest pause after a notification.
+const MAX_ANNOUNCE_PAUSE: Duration = Duration::from_millis(10);
 
 /// The maximum number of changes in one read.
 const MAX_CHANGES: usize = 1_000;

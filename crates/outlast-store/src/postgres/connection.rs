@@ -1,16 +1,17 @@
 //! Connections to the database, made again after they are lost.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use outlast_engine::StoreError;
 use outlast_engine::store::{Health, Reason};
-use tokio::sync::{Mutex, watch};
+use tokio::sync::{Mutex, OnceCell, watch};
 use tokio::time::timeout;
 use tokio_postgres::tls::MakeTlsConnect;
 use tokio_postgres::types::{ToSql, Type};
-use tokio_postgres::{Client, Config, Connection, Row, Socket};
+use tokio_postgres::{Client, Config, Connection, Row, Socket, Statement};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::error::{PostgresError, describe};
@@ -62,6 +63,14 @@ impl Connector {
     }
 }
 
+/// A connection with the statements that were prepared on it.
+pub(super) struct Session {
+    client: Client,
+    prepared: parking_lot::Mutex<HashMap<String, Statement>>,
+    /// Set before the first statement is prepared.
+    settings: OnceCell<()>,
+}
+
 /// One connection that is made again when it is lost.
 pub(super) struct Link {
     connector: Arc<Connector>,
@@ -76,7 +85,7 @@ pub(super) struct Link {
 
 #[derive(Default)]
 struct LinkState {
-    client: Option<Arc<Client>>,
+    session: Option<Arc<Session>>,
     /// When the last attempt to connect failed, and why.
     failed: Option<(Instant, String)>,
 }
@@ -99,6 +108,42 @@ impl Failed {
     }
 }
 
+impl Session {
+    fn new(client: Client) -> Self {
+        Self {
+            client,
+            prepared: parking_lot::Mutex::default(),
+            settings: OnceCell::new(),
+        }
+    }
+
+    /// Runs a statement that is prepared the first time. Only on a connection that no other program
+    /// shares.
+    async fn query_prepared(
+        &self,
+        sql: &str,
+        parameters: &[Parameter<'_>],
+    ) -> Result<Vec<Row>, tokio_postgres::Error> {
+        let settings = || self.client.batch_execute(PREPARED_SETTINGS);
+        self.settings.get_or_try_init(settings).await?;
+        let prepared = self.prepared.lock().get(sql).cloned();
+        let statement = match prepared {
+            Some(statement) => statement,
+            None => {
+                let types: Vec<_> = parameters.iter().map(|(_, of)| of.clone()).collect();
+                let statement = self.client.prepare_typed(sql, &types).await?;
+                let mut prepared = self.prepared.lock();
+                if prepared.len() < MAX_PREPARED {
+                    prepared.insert(sql.to_owned(), statement.clone());
+                }
+                statement
+            }
+        };
+        let values: Vec<_> = parameters.iter().map(|(value, _)| *value).collect();
+        self.client.query(&statement, &values).await
+    }
+}
+
 impl Link {
     pub(super) fn new(
         connector: Arc<Connector>,
@@ -115,10 +160,11 @@ impl Link {
     }
 
     /// The connection, made now if it does not exist. The flag says whether it is new.
-    pub(super) async fn client(&self) -> Result<(Arc<Client>, bool), StoreError> {
+    pub(super) async fn session(&self) -> Result<(Arc<Session>, bool), StoreError> {
         let mut state = self.state.lock().await;
-        if let Some(client) = state.client.as_ref().filter(|client| !client.is_closed()) {
-            return Ok((client.clone(), false));
+        let open = state.session.as_ref();
+        if let Some(session) = open.filter(|session| !session.client.is_closed()) {
+            return Ok((session.clone(), false));
         }
         // Callers that waited for the same attempt do not repeat it.
         if let Some((at, why)) = &state.failed
@@ -128,13 +174,13 @@ impl Link {
         }
         match self.connector.connect().await {
             Ok(client) => {
-                let client = Arc::new(client);
+                let session = Arc::new(Session::new(client));
                 *state = LinkState {
-                    client: Some(client.clone()),
+                    session: Some(session.clone()),
                     failed: None,
                 };
                 self.set_health(Health::Ready);
-                Ok((client, true))
+                Ok((session, true))
             }
             Err(error) => {
                 let why = error.to_string();
@@ -146,7 +192,7 @@ impl Link {
 
     /// Closes the connection. The next use makes another.
     pub(super) async fn reset(&self) {
-        self.state.lock().await.client = None;
+        self.state.lock().await.session = None;
     }
 
     /// Runs a statement that may be repeated without harm: if the connection was lost, it runs once
@@ -174,15 +220,23 @@ impl Link {
         if *self.health.borrow() == Health::Closed {
             return Err(Failed::NotSent(closed()));
         }
-        let _alone = if self.is_direct.load(Ordering::Relaxed) {
+        let is_direct = self.is_direct.load(Ordering::Relaxed);
+        let _alone = if is_direct {
             None
         } else {
             Some(self.alone.lock().await)
         };
-        let (client, _) = self.client().await.map_err(Failed::NotSent)?;
-        match timeout(STATEMENT_TIMEOUT, client.query_typed(sql, parameters)).await {
+        let (session, _) = self.session().await.map_err(Failed::NotSent)?;
+        let reply = async {
+            if is_direct {
+                session.query_prepared(sql, parameters).await
+            } else {
+                session.client.query_typed(sql, parameters).await
+            }
+        };
+        match timeout(STATEMENT_TIMEOUT, reply).await {
             Ok(Ok(rows)) => Ok(rows),
-            Ok(Err(error)) => Err(self.failed(&client, &error).await),
+            Ok(Err(error)) => Err(self.failed(&session.client, &error).await),
             Err(_) => {
                 self.reset().await;
                 Err(Failed::Lost(self.down(NO_ANSWER.to_owned())))
@@ -227,6 +281,13 @@ pub(super) fn unavailable(why: impl Into<Arc<str>>) -> StoreError {
 pub(super) fn closed() -> StoreError {
     unavailable("it was closed")
 }
+
+/// The plan of a prepared statement is kept while its tables grow, so it must use their indexes.
+const PREPARED_SETTINGS: &str = "SET enable_seqscan = off; SET jit = off";
+
+/// The maximum number of prepared statements of a connection. A search has one for each combination of
+/// its conditions.
+const MAX_PREPARED: usize = 100;
 
 const NO_ANSWER: &str = "the database did not answer in time";
 

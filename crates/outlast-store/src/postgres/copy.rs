@@ -5,14 +5,14 @@
 
 use std::path::{Path, PathBuf};
 
-use outlast_engine::store::{Record, RecordWrite};
+use outlast_engine::store::Record;
 use outlast_engine::{Scope, Store, StoreError, Task, TaskId};
 use outlast_wire::Raw;
-use serde_json::Value;
+use serde::Serialize;
 use tokio_postgres::Transaction;
 use tokio_postgres::types::Type;
 
-use super::batch::{copied, record as record_value};
+use super::columns::{RecordColumns, TaskColumns};
 use super::connection::Connector;
 use super::error::PostgresError;
 use super::options::PostgresUrl;
@@ -47,6 +47,21 @@ pub enum CopyError {
     Differs(String),
 }
 
+/// A task to insert, with the number of its step.
+#[derive(Serialize)]
+struct CopiedTask<'a> {
+    step: usize,
+    #[serde(flatten)]
+    columns: TaskColumns<'a>,
+}
+
+impl<'a> CopiedTask<'a> {
+    fn of((step, (task, body)): (usize, &'a (Task, Option<Raw>))) -> Self {
+        let columns = TaskColumns::of(task, body.as_ref());
+        Self { step, columns }
+    }
+}
+
 /// What was copied.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CopyCounts {
@@ -76,7 +91,10 @@ async fn copy(from: &Path, to: &PostgresUrl) -> Result<CopyCounts, CopyError> {
     schema::migrate(&mut client, &options.schema).await?;
     let transaction = client.transaction().await.map_err(PostgresError::from)?;
     let quoted = schema::quote(&options.schema);
-    let begin = format!("SET LOCAL search_path = {quoted}; SELECT lock_writes()");
+    let begin = format!(
+        "SET LOCAL search_path = {quoted}; SET LOCAL jit = off; SET LOCAL enable_seqscan = off;
+         SET LOCAL enable_hashjoin = off; SET LOCAL enable_mergejoin = off; SELECT lock_writes()"
+    );
     transaction
         .batch_execute(&begin)
         .await
@@ -132,18 +150,14 @@ async fn copy_tasks(
         });
         let (some, others) = rest.split_at(fits.count().max(1));
         rest = others;
-        let steps: Value = some
-            .iter()
-            .map(|(task, body)| copied(task, body.as_ref()))
-            .collect();
-        let sql =
-            "SELECT bool_and(reply = 'done') FROM jsonb_array_elements($1::text::jsonb) AS op,
-                   LATERAL insert_task(op)";
+        let steps: Vec<_> = (0..).zip(some).map(CopiedTask::of).collect();
+        let sql = "SELECT NOT EXISTS (SELECT FROM insert_tasks($1::text::jsonb, '{}'))";
         execute(transaction, sql, &steps).await?;
         let sql = format!(
             "SELECT {COLUMNS}, body FROM tasks WHERE id IN (SELECT jsonb_array_elements_text($1::text::jsonb))"
         );
-        let names = Value::from_iter(some.iter().map(|(task, _)| task.id.to_string())).to_string();
+        let names: Vec<_> = some.iter().map(|(task, _)| task.id.to_string()).collect();
+        let names = json(&names);
         let rows = transaction.query_typed(&sql, &[(&names, Type::TEXT)]).await;
         for row in &rows.map_err(PostgresError::from)? {
             let (copy, body) = (row::task(row)?, Cells(row).raw("body")?);
@@ -157,19 +171,13 @@ async fn copy_tasks(
 }
 
 async fn copy_records(transaction: &Transaction<'_>, records: &[Record]) -> Result<(), CopyError> {
-    let writes: Value = records
-        .iter()
-        .map(|record| record_value(&RecordWrite::Put(record.clone())))
-        .collect();
+    let writes: Vec<_> = records.iter().map(RecordColumns::put).collect();
     let sql = "SELECT true FROM write_records($1::text::jsonb)";
     execute(transaction, sql, &writes).await?;
-    let keys: Value = records
-        .iter()
-        .map(|record| record_value(&RecordWrite::Delete(record.key.clone())))
-        .collect();
+    let keys = records.iter().map(|record| RecordColumns::key(&record.key));
+    let keys = json(&keys.collect::<Vec<_>>());
     let sql = "SELECT r.kind, r.key, r.owner, r.expires, r.bytes FROM records AS r
                JOIN jsonb_populate_recordset(NULL::records, $1::text::jsonb) AS k USING (kind, key)";
-    let keys = keys.to_string();
     let rows = transaction.query_typed(sql, &[(&keys, Type::TEXT)]).await;
     let rows = rows.map_err(PostgresError::from)?;
     let found = rows
@@ -186,13 +194,21 @@ async fn copy_records(transaction: &Transaction<'_>, records: &[Record]) -> Resu
 }
 
 /// Executes a statement whose parameter is JSON and whose reply is true.
-async fn execute(transaction: &Transaction<'_>, sql: &str, value: &Value) -> Result<(), CopyError> {
-    let text = value.to_string();
+async fn execute(
+    transaction: &Transaction<'_>,
+    sql: &str,
+    value: &impl Serialize,
+) -> Result<(), CopyError> {
+    let text = json(value);
     let rows = transaction.query_typed(sql, &[(&text, Type::TEXT)]).await;
     match rows.map_err(PostgresError::from)?.first() {
         Some(row) if row.get(0) => Ok(()),
         _ => Err(CopyError::Differs("a reply of the database".into())),
     }
+}
+
+fn json(value: &impl Serialize) -> String {
+    serde_json::to_string(value).expect("numbers and texts are JSON")
 }
 
 async fn first(transaction: &Transaction<'_>, sql: &str) -> Result<bool, CopyError> {

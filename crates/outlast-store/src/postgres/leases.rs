@@ -16,7 +16,7 @@ use tokio::sync::{Notify, mpsc};
 use tokio::time::{MissedTickBehavior, interval};
 use tokio_postgres::types::Type;
 
-use super::batch::bounded;
+use super::columns::bounded;
 use super::connection::{Failed, Link, Parameter, unavailable};
 use super::renewals::{HEARTBEAT, Renewals, TRUST_WINDOW};
 use super::row::{self, COLUMNS};

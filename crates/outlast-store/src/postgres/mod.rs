@@ -10,8 +10,9 @@
 //! | `connection` | connections that are made again after they are lost |
 //! | `schema` | the tables and their versions |
 //! | `store` | the [`Store`](outlast_engine::Store) trait |
-//! | `writer`, `batch` | many operations in one transaction, and their replies |
-//! | `read`, `row`, `text` | statements that read, and tasks as rows |
+//! | `writer`, `batch`, `waves` | many operations in one transaction, and their replies |
+//! | `columns`, `row`, `text` | tasks as JSON objects, and from rows |
+//! | `read` | statements that read |
 //! | `leases`, `renewals` | joined nodes, their leases, and the claim of tasks of lost nodes |
 //! | `progress` | progress of tasks that waits for the writer |
 //! | `nodes` | a list of the nodes for people |
@@ -20,6 +21,7 @@
 
 mod batch;
 mod changes;
+mod columns;
 mod connection;
 #[cfg(feature = "sqlite")]
 mod copy;
@@ -36,6 +38,7 @@ mod schema;
 mod store;
 mod text;
 mod tls;
+mod waves;
 mod writer;
 
 #[cfg(feature = "sqlite")]

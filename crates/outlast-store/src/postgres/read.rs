@@ -10,7 +10,7 @@ use outlast_wire::{Raw, Timestamp};
 use tokio_postgres::Row;
 use tokio_postgres::types::Type;
 
-use super::batch::{bounded, owner as owner_text};
+use super::columns::{bounded, owner as owner_text};
 use super::connection::{Link, Parameter};
 use super::nodes;
 use super::row::{self, COLUMNS, Cells};

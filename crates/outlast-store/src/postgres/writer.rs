@@ -7,13 +7,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use outlast_engine::StoreError;
-use serde_json::Value;
 use tokio::sync::{Notify, mpsc};
+use tokio::task::yield_now;
 use tokio::time::sleep;
 use tokio_postgres::types::Type;
 
-use super::batch::{Operation, StepReply};
-use super::connection::{Failed, Link, unavailable};
+use super::batch::{Operation, Refusal};
+use super::connection::{Failed, Link, Parameter, unavailable};
+use super::waves::Waves;
 
 pub(super) struct Writer {
     pub(super) link: Link,
@@ -34,43 +35,39 @@ impl Writer {
     pub(super) async fn run(mut self, mut queue: mpsc::UnboundedReceiver<Operation>) {
         let mut operations = Vec::new();
         while queue.recv_many(&mut operations, MAX_BATCH_OPERATIONS).await > 0 {
+            let executed = operations.len();
             let mut waiting = std::mem::take(&mut operations).into_iter().peekable();
             while let Some(first) = waiting.next() {
-                let mut steps = first.steps();
                 let mut size = first.size_bytes();
                 let mut batch = vec![first];
                 while let Some(next) =
                     waiting.next_if(|next| size + next.size_bytes() <= MAX_BATCH_BYTES)
                 {
                     size += next.size_bytes();
-                    steps.extend(next.steps());
                     batch.push(next);
                 }
-                self.execute_batch(batch, steps).await;
+                self.execute_batch(batch).await;
+            }
+            // Callers that were just answered often have a next operation. If it shares the next sync
+            // of the disk, it does not wait for two of them.
+            for _ in 0..MAX_YIELDS {
+                if queue.len() >= executed {
+                    break;
+                }
+                yield_now().await;
             }
         }
     }
 
     /// Executes operations and replies to each.
-    async fn execute_batch(&mut self, batch: Vec<Operation>, steps: Vec<Value>) {
-        match self.execute(steps).await {
-            Ok(replies) => {
-                self.notify(&batch);
-                let mut rows = &replies[..];
-                for operation in batch {
-                    let (own, rest) = rows.split_at(operation.steps_len().min(rows.len()));
-                    rows = rest;
-                    operation.reply(own);
-                }
-            }
+    async fn execute_batch(&mut self, batch: Vec<Operation>) {
+        match self.execute(&batch).await {
+            Ok(refusals) => self.reply(batch, &refusals),
             // One operation that the database refuses must not fail the others.
             Err(Failed::Refused(_)) if batch.len() > 1 => {
                 for operation in batch {
-                    match self.execute(operation.steps()).await {
-                        Ok(replies) => {
-                            self.notify(std::slice::from_ref(&operation));
-                            operation.reply(&replies);
-                        }
+                    match self.execute(std::slice::from_ref(&operation)).await {
+                        Ok(refusals) => self.reply(vec![operation], &refusals),
                         Err(failed) => operation.fail(failed.error()),
                     }
                 }
@@ -84,6 +81,17 @@ impl Writer {
         }
     }
 
+    /// Replies to operations that were executed. Each takes the refusals of its steps.
+    fn reply(&self, batch: Vec<Operation>, refusals: &[Option<Refusal>]) {
+        self.notify(&batch);
+        let mut refusals = refusals;
+        for operation in batch {
+            let (own, rest) = refusals.split_at(operation.steps_len().min(refusals.len()));
+            refusals = rest;
+            operation.reply(own);
+        }
+    }
+
     /// Notifies the loops that read and announce changes.
     fn notify(&self, committed: &[Operation]) {
         if committed.iter().any(Operation::changes_tasks) {
@@ -92,32 +100,41 @@ impl Writer {
         }
     }
 
-    /// Executes steps in one transaction. After an error none of them takes place later.
-    async fn execute(&mut self, steps: Vec<Value>) -> Result<Vec<StepReply>, Failed> {
-        if steps.is_empty() {
+    /// Executes operations in one transaction. Returns the refusal of each step, if it was refused.
+    /// After an error none of them takes place later.
+    async fn execute(&mut self, batch: &[Operation]) -> Result<Vec<Option<Refusal>>, Failed> {
+        let (steps, len) = {
+            let waves = Waves::of(batch);
+            (waves.to_json(), waves.steps_len())
+        };
+        if len == 0 {
             return Ok(Vec::new());
         }
-        let steps = Value::from(steps).to_string();
         let generation = self.start().await.map_err(Failed::NotSent)?;
         let sql = format!(
-            "SELECT reply, existing FROM {}.write_batch($1, $2, $3::text::jsonb)",
+            "SELECT step, reply, existing FROM {}.write_batch($1, $2, $3::text::jsonb)",
             self.schema
         );
-        let parameters = [
-            (
-                &self.id as &(dyn tokio_postgres::types::ToSql + Sync),
-                Type::INT8,
-            ),
+        let parameters: [Parameter<'_>; 3] = [
+            (&self.id, Type::INT8),
             (&generation, Type::INT8),
             (&steps, Type::TEXT),
         ];
         match self.link.query_once(&sql, &parameters).await {
             Ok(rows) => {
-                let reply = |row: &tokio_postgres::Row| StepReply {
-                    word: row.get(0),
-                    existing: row.get(1),
-                };
-                Ok(rows.iter().map(reply).collect())
+                let mut refusals: Vec<_> = (0..len).map(|_| None).collect();
+                for row in rows {
+                    let step: i32 = row.get(0);
+                    let refusal = Refusal {
+                        word: row.get(1),
+                        existing: row.get(2),
+                    };
+                    let place = usize::try_from(step).ok();
+                    if let Some(place) = place.and_then(|step| refusals.get_mut(step)) {
+                        *place = Some(refusal);
+                    }
+                }
+                Ok(refusals)
             }
             Err(Failed::Refused(error)) => {
                 // The generation may be the cause: another one is started before the next batch.
@@ -139,7 +156,7 @@ impl Writer {
 
     /// The generation of this connection, started now if the connection is new.
     async fn start(&mut self) -> Result<i64, StoreError> {
-        let (_, is_new) = self.link.client().await?;
+        let (_, is_new) = self.link.session().await?;
         if let Some(started) = self.generation.filter(|_| !is_new) {
             return Ok(started);
         }
@@ -158,6 +175,9 @@ const MAX_BATCH_OPERATIONS: usize = 512;
 
 /// The maximum size of a statement with more than one operation, approximately.
 const MAX_BATCH_BYTES: usize = 4 << 20;
+
+/// How often the writer lets other tasks run before the next batch.
+const MAX_YIELDS: u32 = 32;
 
 /// How often the writer tries to fence a lost statement before it replies.
 const FENCE_ATTEMPTS: u32 = 10;

@@ -30,12 +30,14 @@ struct Node {
 }
 
 /// How often what happened.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Events {
     kills: u32,
     pauses: u32,
     cuts: u32,
     crashes: u32,
+    /// The numbers of open tasks, between the events.
+    open_tasks: Vec<usize>,
 }
 
 /// A run that has ended. The database still runs.
@@ -68,19 +70,30 @@ impl Cluster {
         let until = Instant::now() + START_LIMIT;
         loop {
             self.run_for(Duration::from_millis(500));
-            let open = "SELECT count(*) FROM outlast.tasks WHERE NOT ended";
-            let open = self.with_client(async |client| {
-                let row = client.query_one(open, &[]).await.ok()?;
-                Some(row.get::<_, i64>(0))
-            });
-            if open.is_some_and(|open| open >= 1_000) {
+            let open = self.open_tasks();
+            if open.is_some_and(|open| open >= crate::MIN_OPEN_TASKS) {
                 return;
             }
             assert!(
                 Instant::now() < until,
-                "the nodes have {open:?} open tasks, not 1,000"
+                "the nodes have {open:?} open tasks, not {}",
+                crate::MIN_OPEN_TASKS
             );
         }
+    }
+
+    /// Records the number of open tasks, unless the database is being restarted.
+    pub(crate) fn count_open_tasks(&mut self) {
+        let open = self.open_tasks();
+        self.events.open_tasks.extend(open);
+    }
+
+    fn open_tasks(&self) -> Option<usize> {
+        let open = "SELECT count(*) FROM outlast.tasks WHERE NOT ended";
+        self.with_client(async |client| {
+            let row = client.query_one(open, &[]).await.ok()?;
+            usize::try_from(row.get::<_, i64>(0)).ok()
+        })
     }
 
     /// Lets the nodes work, and continues those whose pause is over.
@@ -151,7 +164,7 @@ impl Cluster {
                 assert!(
                     Instant::now() < until,
                     "tasks are still open: {}",
-                    self.open_tasks()
+                    self.describe_open_tasks()
                 );
                 std::thread::sleep(Duration::from_millis(50));
             }
@@ -166,7 +179,7 @@ impl Cluster {
     }
 
     /// The open tasks by state and node, for a failure.
-    fn open_tasks(&self) -> String {
+    fn describe_open_tasks(&self) -> String {
         let sql = "SELECT format('%s of node %s (%s), offered to %s: %s tasks, for example %s', state, node,
                        (SELECT CASE WHEN lost THEN 'lost' ELSE 'joined' END FROM outlast.nodes WHERE node = t.node),
                        offered, count(*), min(id))
@@ -239,6 +252,14 @@ impl Drop for Node {
     }
 }
 
+impl Events {
+    pub(crate) fn median_open_tasks(&self) -> usize {
+        let mut sorted = self.open_tasks.clone();
+        sorted.sort_unstable();
+        sorted.get(sorted.len() / 2).copied().unwrap_or(0)
+    }
+}
+
 impl fmt::Display for Events {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self {
@@ -246,16 +267,20 @@ impl fmt::Display for Events {
             pauses,
             cuts,
             crashes,
+            open_tasks,
         } = self;
+        let fewest = open_tasks.iter().min().copied().unwrap_or(0);
         write!(
             f,
-            "{kills} kills, {pauses} pauses, {cuts} cuts, {crashes} database crashes"
+            "{kills} kills, {pauses} pauses, {cuts} cuts, {crashes} database crashes; open tasks: median {}, \
+             at least {fewest}",
+            self.median_open_tasks()
         )
     }
 }
 
-/// The open tasks of each node.
-const OPEN_TASKS: usize = 400;
+/// The open tasks of each node. Two nodes alone have enough of them.
+const OPEN_TASKS: usize = 600;
 
 /// How long the nodes may take until their load is complete.
 const START_LIMIT: Duration = Duration::from_secs(120);

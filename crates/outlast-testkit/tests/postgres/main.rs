@@ -1,5 +1,6 @@
 //! The store in PostgreSQL, on a real server that the tests start.
 
+mod batches;
 mod copied;
 mod laws;
 mod node;

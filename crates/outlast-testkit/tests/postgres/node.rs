@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use outlast_engine::engine::{CallContext, EndedTask, NewCall, Progress, Runner};
@@ -15,6 +16,7 @@ use outlast_testkit::{until, within};
 use outlast_wire::Raw;
 use tokio::runtime::Runtime;
 use tokio::sync::watch;
+use tokio::time::sleep;
 
 pub(crate) struct Node {
     pub(crate) engine: Engine,
@@ -88,6 +90,17 @@ impl Node {
         let engine = self.engine.clone();
         let wait = async move { engine.wait(&scope(), id).await.expect("it is stored") };
         self.run("the end of a task", wait).await
+    }
+
+    /// Waits until the node reads this task after an outage.
+    pub(crate) async fn reads_again(&self, id: TaskId) {
+        let engine = self.engine.clone();
+        let read = async move {
+            while engine.get(&scope(), id).await.is_err() {
+                sleep(Duration::from_millis(20)).await;
+            }
+        };
+        self.run("the end of the outage", read).await;
     }
 
     /// Answers the input request of `ask` when it is stored.

@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use outlast_engine::engine::Event;
 use outlast_engine::{Ending, ErrorCode, RetryClass};
+use outlast_store::postgres::{HEARTBEAT, LEASE};
 use outlast_testkit::{PostgresServer, PostgresSync, until};
+use tokio::time::sleep;
 
 use crate::connected;
 use crate::node::{Node, raw, scope};
@@ -183,9 +185,37 @@ async fn running_calls_survive_an_outage_of_the_database() {
         )
     });
     server.launch().unwrap();
+    one.reads_again(id).await;
+    two.reads_again(id).await;
     let (on_one, on_two) = tokio::join!(one.ended(id), two.ended(id));
     assert_eq!((on_one.body, on_two.body), (Some(raw("1")), Some(raw("1"))));
     assert_eq!(two.tools.started.load(Ordering::SeqCst), 0);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_outage_longer_than_a_lease_costs_no_lease() {
+    let server = PostgresServer::start(PostgresSync::On, "");
+    let url = server.url("outage");
+    let nodes = [Node::start(&url).await, Node::start(&url).await];
+    let ids = [
+        nodes[0].create("gate", RetryClass::Never).await,
+        nodes[1].create("gate", RetryClass::Never).await,
+    ];
+    server.crash();
+    sleep(Duration::from_secs(12)).await;
+    server.launch().unwrap();
+    // Every lease has lapsed. A node that marked another as lost would do it within this time.
+    sleep(LEASE + 2 * HEARTBEAT).await;
+    for (node, id) in nodes.iter().zip(ids) {
+        node.open_gate();
+        assert_eq!(node.ended(id).await.body, Some(raw("1")));
+        assert_eq!(node.tools.started.load(Ordering::SeqCst), 1);
+    }
+    let client = connected(&server).await;
+    let epochs = "SELECT epoch, lost FROM outage.nodes";
+    let rows = client.query(epochs, &[]).await.unwrap();
+    let joined: Vec<(i64, bool)> = rows.iter().map(|row| (row.get(0), row.get(1))).collect();
+    assert_eq!(joined, [(1, false), (1, false)]);
 }
 
 async fn nodes() -> [Node; 2] {

@@ -97,157 +97,222 @@ CREATE FUNCTION lock_writes() RETURNS VOID LANGUAGE sql SET search_path FROM CUR
     SELECT pg_advisory_xact_lock(hashtextextended('outlast ' || current_schema(), 0))
 $$;
 
--- Records a change for the nodes that are joined, except the one that made it.
-CREATE FUNCTION record_change(writer_node BIGINT, changed TEXT, reported TEXT DEFAULT NULL) RETURNS VOID
-LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
-BEGIN
-    IF EXISTS (SELECT FROM nodes WHERE node <> writer_node AND NOT lost) THEN
-        INSERT INTO changes (node, task, progress) VALUES (writer_node, changed, reported);
-    END IF;
-END $$;
-
-CREATE FUNCTION digest_of(name TEXT) RETURNS BYTEA LANGUAGE sql IMMUTABLE AS $$
+CREATE FUNCTION digest_of(name TEXT) RETURNS BYTEA LANGUAGE sql STABLE AS $$
     SELECT sha256(convert_to(name, 'UTF8'))
 $$;
 
-CREATE FUNCTION count_tasks(owner BYTEA, open_delta BIGINT, retained_delta BIGINT) RETURNS VOID
-LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+-- Writes records of different keys: those with bytes are put, the others are deleted. Leaves out those of refused steps.
+CREATE FUNCTION write_records(writes JSONB, refused INT[] DEFAULT '{}') RETURNS VOID LANGUAGE plpgsql AS $$
 BEGIN
-    INSERT INTO counts AS c VALUES (owner, open_delta, retained_delta), ('\x', open_delta, retained_delta)
-    ON CONFLICT (owner_digest) DO UPDATE
-        SET open = c.open + excluded.open, retained = c.retained + excluded.retained;
-    IF retained_delta < 0 THEN
-        DELETE FROM counts WHERE owner_digest = owner AND retained = 0;
-    END IF;
+    DELETE FROM records AS r
+        USING jsonb_to_recordset(writes) AS w (step INT, kind TEXT, key TEXT, bytes TEXT)
+        WHERE r.kind = w.kind AND r.key = w.key AND w.bytes IS NULL AND (w.step = ANY (refused)) IS NOT TRUE;
+    INSERT INTO records (kind, key, owner, expires, bytes)
+        SELECT w.kind, w.key, w.owner, w.expires, w.bytes
+        FROM jsonb_to_recordset(writes)
+            AS w (step INT, kind TEXT, key TEXT, owner TEXT, expires BIGINT, bytes BYTEA)
+        WHERE w.bytes IS NOT NULL AND (w.step = ANY (refused)) IS NOT TRUE
+        ON CONFLICT (kind, key) DO UPDATE
+        SET owner = excluded.owner, expires = excluded.expires, bytes = excluded.bytes;
 END $$;
 
-CREATE FUNCTION write_records(writes JSONB) RETURNS VOID LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
-DECLARE
-    w JSONB;
-    r records;
-BEGIN
-    FOR w IN SELECT jsonb_array_elements(writes) LOOP
-        r := jsonb_populate_record(NULL::records, w);
-        IF r.bytes IS NULL THEN
-            DELETE FROM records WHERE kind = r.kind AND key = r.key;
-        ELSE
-            INSERT INTO records VALUES (r.*) ON CONFLICT (kind, key) DO UPDATE
-                SET owner = excluded.owner, expires = excluded.expires, bytes = excluded.bytes;
-        END IF;
-    END LOOP;
-END $$;
-
--- Writes a record if the bytes under its key are the expected ones, or if it is absent and none are expected.
-CREATE FUNCTION swap_record(op JSONB) RETURNS TEXT LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+-- Writes a record if the bytes under its key are the expected ones, or if it is absent and none are expected. Returns
+-- whether it did.
+CREATE FUNCTION swap_record(swap JSONB) RETURNS BOOLEAN LANGUAGE plpgsql AS $$
 DECLARE
     stored BYTEA;
 BEGIN
     SELECT bytes INTO stored FROM records
-        WHERE kind = op -> 'record' ->> 'kind' AND key = op -> 'record' ->> 'key'
-            AND (expires IS NULL OR expires > (op ->> 'now')::BIGINT);
-    IF stored IS DISTINCT FROM (op ->> 'expected')::BYTEA THEN
-        RETURN 'kept';
+        WHERE kind = swap -> 'record' ->> 'kind' AND key = swap -> 'record' ->> 'key'
+            AND (expires IS NULL OR expires > (swap ->> 'now')::BIGINT);
+    IF stored IS DISTINCT FROM (swap ->> 'expected')::BYTEA THEN
+        RETURN false;
     END IF;
-    PERFORM write_records(jsonb_build_array(op -> 'record'));
-    RETURN 'done';
+    PERFORM write_records(jsonb_build_array(swap -> 'record'));
+    RETURN true;
 END $$;
 
-CREATE FUNCTION insert_task(op JSONB, OUT reply TEXT, OUT existing TEXT)
-LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+-- Removes different tasks. Returns the steps that were refused.
+CREATE FUNCTION remove_tasks(steps JSONB, lost_nodes BIGINT[], joined_nodes BIGINT[])
+RETURNS TABLE (step INT, reply TEXT) LANGUAGE plpgsql AS $$
 DECLARE
-    t tasks := jsonb_populate_record(NULL::tasks, op -> 'task');
-    all_open BIGINT := 0;
-    all_retained BIGINT := 0;
-    own_open BIGINT := 0;
-    own_retained BIGINT := 0;
+    refused INT[];
+    owners_without_tasks BYTEA[];
 BEGIN
-    t.owner_digest := digest_of(t.owner);
-    t.request_digest := digest_of(t.request_key);
-    IF EXISTS (SELECT FROM nodes WHERE node = t.node AND lost) THEN
-        reply := 'lost';
+    WITH given AS MATERIALIZED (
+        SELECT * FROM jsonb_to_recordset(steps) AS s (step INT, writer BIGINT, id TEXT, expected BIGINT)
+    ), removed AS (
+        DELETE FROM tasks AS t USING given AS g
+        WHERE t.id = g.id AND t.revision = g.expected AND g.writer <> ALL (lost_nodes)
+        RETURNING g.step, g.writer, t.id, t.owner_digest, t.ended
+    ), counted AS (
+        INSERT INTO counts AS c
+        SELECT coalesce(r.owner_digest, '\x'), -count(*) FILTER (WHERE NOT r.ended), -count(*)
+        FROM removed AS r GROUP BY GROUPING SETS ((r.owner_digest), ()) HAVING count(*) > 0
+        ON CONFLICT (owner_digest) DO UPDATE
+        SET open = c.open + excluded.open, retained = c.retained + excluded.retained
+        RETURNING c.owner_digest, c.retained
+    ), recorded AS (
+        INSERT INTO changes (node, task)
+        SELECT r.writer, r.id FROM removed AS r
+        WHERE array_remove(joined_nodes, r.writer) <> '{}' ORDER BY r.step
+    )
+    SELECT
+        (SELECT array_agg(g.step) FROM given AS g
+            WHERE (SELECT count(*) FROM removed) < jsonb_array_length(steps)
+                AND NOT EXISTS (SELECT FROM removed AS r WHERE r.step = g.step)),
+        (SELECT array_agg(c.owner_digest) FROM counted AS c WHERE c.retained = 0 AND c.owner_digest <> '\x')
+        INTO refused, owners_without_tasks;
+    IF owners_without_tasks IS NOT NULL THEN
+        DELETE FROM counts WHERE owner_digest = ANY (owners_without_tasks);
+    END IF;
+    IF refused IS NOT NULL THEN
+        RETURN QUERY SELECT s.step, CASE WHEN s.writer = ANY (lost_nodes) THEN 'lost' ELSE 'conflict' END
+            FROM jsonb_to_recordset(steps) AS s (step INT, writer BIGINT) WHERE s.step = ANY (refused);
+    END IF;
+END $$;
+
+-- Replaces different tasks. Returns the steps that were refused.
+CREATE FUNCTION replace_tasks(steps JSONB, lost_nodes BIGINT[], joined_nodes BIGINT[])
+RETURNS TABLE (step INT, reply TEXT) LANGUAGE plpgsql AS $$
+BEGIN
+    RETURN QUERY
+    WITH given AS MATERIALIZED (
+        SELECT * FROM jsonb_to_recordset(steps) AS s (
+            step INT, writer BIGINT, expected BIGINT, id TEXT, state TEXT, message TEXT, updated BIGINT, ttl BIGINT,
+            due BIGINT, poll_interval BIGINT, revision BIGINT, attempt BIGINT, executor BIGINT, node BIGINT,
+            ended BOOLEAN, timeline TEXT, handle BYTEA, details TEXT, body TEXT
+        )
+    ), replaced AS (
+        UPDATE tasks AS t
+        SET state = g.state, message = g.message, updated = g.updated, ttl = g.ttl, due = g.due,
+            poll_interval = g.poll_interval, revision = g.revision, attempt = g.attempt, executor = g.executor,
+            node = g.node, ended = g.ended, timeline = g.timeline, handle = g.handle, details = g.details,
+            offered = CASE WHEN g.executor = before.executor THEN before.offered END,
+            body = coalesce(g.body, t.body)
+        FROM given AS g JOIN tasks AS before ON before.id = g.id
+        WHERE t.id = g.id AND t.revision = g.expected AND g.writer <> ALL (lost_nodes)
+        RETURNING g.step, g.writer, t.id, t.owner_digest, before.ended::INT - t.ended::INT AS opened
+    ), counted AS (
+        INSERT INTO counts AS c
+        SELECT coalesce(r.owner_digest, '\x'), sum(r.opened), 0
+        FROM replaced AS r GROUP BY GROUPING SETS ((r.owner_digest), ()) HAVING sum(r.opened) <> 0
+        ON CONFLICT (owner_digest) DO UPDATE SET open = c.open + excluded.open
+    ), recorded AS (
+        INSERT INTO changes (node, task)
+        SELECT r.writer, r.id FROM replaced AS r
+        WHERE array_remove(joined_nodes, r.writer) <> '{}' ORDER BY r.step
+    )
+    SELECT g.step, CASE WHEN g.writer = ANY (lost_nodes) THEN 'lost' ELSE 'conflict' END
+    FROM given AS g
+    WHERE (SELECT count(*) FROM replaced) < jsonb_array_length(steps)
+        AND NOT EXISTS (SELECT FROM replaced AS r WHERE r.step = g.step);
+END $$;
+
+-- Inserts different tasks, without a quota. If `refusal` is given, it is the reply to those that could be inserted, and
+-- nothing is. Returns the steps that were refused.
+CREATE FUNCTION insert_tasks(steps JSONB, lost_nodes BIGINT[], refusal TEXT DEFAULT NULL)
+RETURNS TABLE (step INT, reply TEXT, existing TEXT) LANGUAGE plpgsql AS $$
+BEGIN
+    RETURN QUERY
+    WITH given AS MATERIALIZED (
+        SELECT s.*, digest_of(s.owner) AS owner_digest, digest_of(s.request_key) AS request_digest,
+            same_request.id AS same_request,
+            CASE
+                WHEN s.node = ANY (lost_nodes) THEN 'lost'
+                WHEN same_id.id IS NOT NULL THEN 'exists'
+                WHEN same_request.id IS NOT NULL THEN 'existing'
+                ELSE refusal
+            END AS reply
+        FROM jsonb_to_recordset(steps) AS s (
+            step INT, id TEXT, owner TEXT, request_key TEXT, created BIGINT, state TEXT, message TEXT, updated BIGINT,
+            ttl BIGINT, due BIGINT, poll_interval BIGINT, revision BIGINT, attempt BIGINT, executor BIGINT,
+            node BIGINT, ended BOOLEAN, timeline TEXT, handle BYTEA, details TEXT, method TEXT, tool TEXT,
+            runner TEXT, accepts BIGINT, retry TEXT, progress_token TEXT, params TEXT, body TEXT
+        )
+        LEFT JOIN tasks AS same_id ON same_id.id = s.id
+        LEFT JOIN tasks AS same_request
+            ON same_request.owner_digest = digest_of(s.owner) AND same_request.request_digest = digest_of(s.request_key)
+    ), inserted AS (
+        INSERT INTO tasks (
+            id, owner, owner_digest, request_key, request_digest, created, state, message, updated, ttl, due,
+            poll_interval, revision, attempt, executor, node, ended, timeline, handle, details, method, tool, runner,
+            accepts, retry, progress_token, params, body
+        )
+        SELECT g.id, g.owner, g.owner_digest, g.request_key, g.request_digest, g.created, g.state, g.message,
+            g.updated, g.ttl, g.due, g.poll_interval, g.revision, g.attempt, g.executor, g.node, g.ended, g.timeline,
+            g.handle, g.details, g.method, g.tool, g.runner, g.accepts, g.retry, g.progress_token, g.params, g.body
+        FROM given AS g
+        WHERE g.reply IS NULL ORDER BY g.step
+        RETURNING tasks.owner_digest, tasks.ended
+    ), counted AS (
+        INSERT INTO counts AS c
+        SELECT coalesce(i.owner_digest, '\x'), count(*) FILTER (WHERE NOT i.ended), count(*)
+        FROM inserted AS i GROUP BY GROUPING SETS ((i.owner_digest), ()) HAVING count(*) > 0
+        ON CONFLICT (owner_digest) DO UPDATE
+        SET open = c.open + excluded.open, retained = c.retained + excluded.retained
+    )
+    SELECT g.step, g.reply, g.same_request FROM given AS g WHERE g.reply IS NOT NULL;
+END $$;
+
+-- Inserts different tasks in their order, as far as the quotas admit them. Returns the steps that were refused.
+CREATE FUNCTION insert_within_quotas(steps JSONB, lost_nodes BIGINT[])
+RETURNS TABLE (step INT, reply TEXT, existing TEXT) LANGUAGE plpgsql AS $$
+DECLARE
+    all_fit BOOLEAN;
+    one JSONB;
+    refusal TEXT;
+BEGIN
+    WITH given AS (
+        SELECT digest_of(s.owner) AS owner_digest, count(*) AS tasks, min(s.owner_open) AS owner_open,
+            min(s.owner_retained) AS owner_retained, min(s.all_open) AS all_open, min(s.all_retained) AS all_retained
+        FROM jsonb_to_recordset(steps) AS s (
+            owner TEXT, owner_open BIGINT, owner_retained BIGINT, all_open BIGINT, all_retained BIGINT
+        ) GROUP BY s.owner
+    )
+    SELECT bool_and(
+            coalesce(own.open, 0) + g.tasks <= g.owner_open AND coalesce(own.retained, 0) + g.tasks <= g.owner_retained
+        ) AND coalesce(max(every.open), 0) + sum(g.tasks) <= min(g.all_open)
+        AND coalesce(max(every.retained), 0) + sum(g.tasks) <= min(g.all_retained)
+        INTO all_fit
+        FROM given AS g
+        LEFT JOIN counts AS own ON own.owner_digest = g.owner_digest
+        LEFT JOIN counts AS every ON every.owner_digest = '\x';
+    IF all_fit THEN
+        RETURN QUERY SELECT * FROM insert_tasks(steps, lost_nodes);
         RETURN;
     END IF;
-    IF EXISTS (SELECT FROM tasks WHERE id = t.id) THEN
-        reply := 'exists';
-        RETURN;
-    END IF;
-    IF t.request_key IS NOT NULL THEN
-        SELECT id INTO existing FROM tasks
-            WHERE owner_digest = t.owner_digest AND request_digest = t.request_digest;
-        IF existing IS NOT NULL THEN
-            reply := 'existing';
-            RETURN;
-        END IF;
-    END IF;
-    SELECT open, retained INTO all_open, all_retained FROM counts WHERE owner_digest = '\x';
-    SELECT open, retained INTO own_open, own_retained FROM counts WHERE owner_digest = t.owner_digest;
-    reply := CASE
-        WHEN coalesce(all_retained, 0) >= (op ->> 'retained')::numeric THEN 'full'
-        WHEN coalesce(all_open, 0) >= (op ->> 'open')::numeric THEN 'busy'
-        WHEN coalesce(own_open, 0) >= (op ->> 'owner_open')::numeric THEN 'owner_busy'
-        WHEN coalesce(own_retained, 0) >= (op ->> 'owner_retained')::numeric THEN 'owner_full'
-    END;
-    IF reply IS NOT NULL THEN
-        RETURN;
-    END IF;
-    INSERT INTO tasks OVERRIDING USER VALUE VALUES (t.*);
-    PERFORM count_tasks(t.owner_digest, CASE WHEN t.ended THEN 0 ELSE 1 END, 1);
-    PERFORM write_records(op -> 'records');
-    reply := 'done';
+    -- A refused step leaves room for the next one.
+    FOR one IN SELECT jsonb_array_elements(steps) LOOP
+        SELECT CASE
+                WHEN coalesce(every.retained, 0) >= s.all_retained THEN 'full'
+                WHEN coalesce(every.open, 0) >= s.all_open THEN 'busy'
+                WHEN coalesce(own.open, 0) >= s.owner_open THEN 'owner_busy'
+                WHEN coalesce(own.retained, 0) >= s.owner_retained THEN 'owner_full'
+            END
+            INTO refusal
+            FROM jsonb_to_record(one) AS s (
+                owner TEXT, owner_open BIGINT, owner_retained BIGINT, all_open BIGINT, all_retained BIGINT
+            )
+            LEFT JOIN counts AS own ON own.owner_digest = digest_of(s.owner)
+            LEFT JOIN counts AS every ON every.owner_digest = '\x';
+        RETURN QUERY SELECT * FROM insert_tasks(jsonb_build_array(one), lost_nodes, refusal);
+    END LOOP;
 END $$;
 
-CREATE FUNCTION replace_task(op JSONB) RETURNS TEXT LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+-- Executes steps in one transaction, wave after wave. The steps of a wave concern different tasks, request keys and
+-- records, so that their order does not matter. Returns a row for each step that was refused.
+--
+-- The plans are cached while tables grow from nothing to millions of rows, so they must use indexes from the beginning.
+CREATE FUNCTION write_batch(this_writer BIGINT, this_generation BIGINT, waves JSONB)
+RETURNS TABLE (step INT, reply TEXT, existing TEXT) LANGUAGE plpgsql
+SET search_path FROM CURRENT SET jit = off SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off
+AS $$
 DECLARE
-    t tasks := jsonb_populate_record(NULL::tasks, op -> 'task');
-    writer_node BIGINT := (op ->> 'node')::BIGINT;
-    before RECORD;
-BEGIN
-    IF EXISTS (SELECT FROM nodes WHERE node = writer_node AND lost) THEN
-        RETURN 'lost';
-    END IF;
-    SELECT owner_digest, ended, executor INTO before FROM tasks
-        WHERE id = t.id AND revision = (op ->> 'expected')::BIGINT FOR UPDATE;
-    IF NOT FOUND THEN
-        RETURN 'conflict';
-    END IF;
-    UPDATE tasks SET state = t.state, message = t.message, updated = t.updated, ttl = t.ttl, due = t.due,
-        poll_interval = t.poll_interval, revision = t.revision, attempt = t.attempt, executor = t.executor,
-        node = t.node, ended = t.ended, timeline = t.timeline, handle = t.handle, details = t.details,
-        offered = CASE WHEN t.executor = before.executor THEN offered END,
-        body = coalesce(t.body, body)
-        WHERE id = t.id;
-    IF t.ended AND NOT before.ended THEN
-        PERFORM count_tasks(before.owner_digest, -1, 0);
-    ELSIF before.ended AND NOT t.ended THEN
-        PERFORM count_tasks(before.owner_digest, 1, 0);
-    END IF;
-    PERFORM write_records(op -> 'records');
-    PERFORM record_change(writer_node, t.id);
-    RETURN 'done';
-END $$;
-
-CREATE FUNCTION remove_task(op JSONB) RETURNS TEXT LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
-DECLARE
-    before RECORD;
-BEGIN
-    IF EXISTS (SELECT FROM nodes WHERE node = (op ->> 'node')::BIGINT AND lost) THEN
-        RETURN 'lost';
-    END IF;
-    DELETE FROM tasks WHERE id = op ->> 'id' AND revision = (op ->> 'expected')::BIGINT
-        RETURNING owner_digest, ended INTO before;
-    IF NOT FOUND THEN
-        RETURN 'conflict';
-    END IF;
-    PERFORM count_tasks(before.owner_digest, CASE WHEN before.ended THEN 0 ELSE -1 END, -1);
-    PERFORM record_change((op ->> 'node')::BIGINT, op ->> 'id');
-    RETURN 'done';
-END $$;
-
--- Executes operations in their order, in one transaction. Returns one row for each.
-CREATE FUNCTION write_batch(this_writer BIGINT, this_generation BIGINT, ops JSONB)
-RETURNS TABLE (reply TEXT, existing TEXT) LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
-DECLARE
-    op JSONB;
+    lost_nodes BIGINT[];
+    joined_nodes BIGINT[];
+    wave JSONB;
+    refused INT[];
 BEGIN
     PERFORM lock_writes();
     IF NOT EXISTS (SELECT FROM writers WHERE writer = this_writer AND generation = this_generation) THEN
@@ -257,25 +322,53 @@ BEGIN
     IF clock_timestamp() > statement_timestamp() + INTERVAL '8 seconds' THEN
         RAISE EXCEPTION 'other nodes held the write lock for too long';
     END IF;
-    FOR op IN SELECT jsonb_array_elements(ops) LOOP
-        existing := NULL;
-        CASE op ->> 'kind'
-            WHEN 'insert' THEN
-                SELECT i.reply, i.existing INTO reply, existing FROM insert_task(op) AS i;
-            WHEN 'replace' THEN
-                reply := replace_task(op);
-            WHEN 'remove' THEN
-                reply := remove_task(op);
-            WHEN 'records' THEN
-                PERFORM write_records(op -> 'records');
-                reply := 'done';
-            WHEN 'swap' THEN
-                reply := swap_record(op);
-            WHEN 'progress' THEN
-                PERFORM record_change((op ->> 'node')::BIGINT, op ->> 'id', op ->> 'progress');
-                reply := 'done';
-        END CASE;
-        RETURN NEXT;
+    SELECT coalesce(array_agg(node) FILTER (WHERE lost), '{}'), coalesce(array_agg(node) FILTER (WHERE NOT lost), '{}')
+        INTO lost_nodes, joined_nodes FROM nodes;
+    FOR wave IN SELECT jsonb_array_elements(waves) LOOP
+        refused := '{}';
+        IF wave ? 'removes' THEN
+            FOR step, reply IN
+                SELECT r.step, r.reply FROM remove_tasks(wave -> 'removes', lost_nodes, joined_nodes) AS r
+            LOOP
+                refused := refused || step;
+                RETURN NEXT;
+            END LOOP;
+        END IF;
+        IF wave ? 'replaces' THEN
+            FOR step, reply IN
+                SELECT r.step, r.reply FROM replace_tasks(wave -> 'replaces', lost_nodes, joined_nodes) AS r
+            LOOP
+                refused := refused || step;
+                RETURN NEXT;
+            END LOOP;
+        END IF;
+        IF wave ? 'inserts' THEN
+            FOR step, reply, existing IN
+                SELECT r.step, r.reply, r.existing FROM insert_within_quotas(wave -> 'inserts', lost_nodes) AS r
+            LOOP
+                refused := refused || step;
+                RETURN NEXT;
+            END LOOP;
+            existing := NULL;
+        END IF;
+        IF wave ? 'records' THEN
+            PERFORM write_records(wave -> 'records', refused);
+        END IF;
+        IF wave ? 'swaps' THEN
+            FOR step IN
+                SELECT (s.value ->> 'step')::INT FROM jsonb_array_elements(wave -> 'swaps') AS s
+                WHERE NOT swap_record(s.value)
+            LOOP
+                reply := 'kept';
+                RETURN NEXT;
+            END LOOP;
+        END IF;
+        IF wave ? 'progress' THEN
+            INSERT INTO changes (node, task, progress)
+                SELECT s.node, s.id, s.progress
+                FROM jsonb_to_recordset(wave -> 'progress') AS s (step INT, node BIGINT, id TEXT, progress TEXT)
+                WHERE array_remove(joined_nodes, s.node) <> '{}' ORDER BY s.step;
+        END IF;
     END LOOP;
 END $$;
 
@@ -314,7 +407,7 @@ CREATE FUNCTION leave_node(this_node BIGINT) RETURNS VOID LANGUAGE plpgsql SET s
 BEGIN
     PERFORM lock_writes();
     DELETE FROM nodes WHERE node = this_node;
-    PERFORM record_change(this_node, NULL);
+    INSERT INTO changes (node) SELECT this_node WHERE EXISTS (SELECT FROM nodes WHERE NOT lost);
 END $$;
 
 -- Marks nodes as lost whose lease has lapsed. A database that just started waits for one lease, because the
