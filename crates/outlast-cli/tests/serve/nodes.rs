@@ -127,7 +127,7 @@ fn tasks_of_a_killed_gateway_are_settled_by_another() {
 fn a_gateway_that_stops_leaves_its_tasks_to_another() {
     let home = TempDir::new().expect("a folder");
     let url = PostgresServer::shared().fresh_url();
-    let (one, two) = (on(home.path(), &url), on(home.path(), &url));
+    let (one, two) = (start_on(home.path(), &url), start_on(home.path(), &url));
     let id = one.run_ok(&[
         "call",
         "{}",
