@@ -141,15 +141,16 @@ fn lines(code: &str) -> usize {
 }
 
 fn output(program: &Path) -> Result<String, String> {
-    let ended = Command::new(program).output();
-    let ended = ended.map_err(|error| format!("{} did not start: {error}", program.display()))?;
+    output_of(&mut Command::new(program))
+}
+
+fn output_of(command: &mut Command) -> Result<String, String> {
+    let program = command.get_program().to_string_lossy().into_owned();
+    let ended = command.output();
+    let ended = ended.map_err(|error| format!("{program} did not start: {error}"))?;
     if !ended.status.success() {
         let why = String::from_utf8_lossy(&ended.stderr).into_owned();
-        return Err(format!(
-            "{} ended with {}: {why}",
-            program.display(),
-            ended.status
-        ));
+        return Err(format!("{program} ended with {}: {why}", ended.status));
     }
     Ok(String::from_utf8_lossy(&ended.stdout).into_owned())
 }
@@ -192,7 +193,28 @@ const LIBRARIES: [&str; 5] = [
 ];
 
 /// Compares the public API of each library with its file in `docs/public-api`, or writes the files.
+/// The list depends on the compiler, so a file is compared only with a list of the same compiler.
 fn public_api(snapshot: Snapshot) -> Result<(), String> {
+    let folder = root().join("docs/public-api");
+    fs::create_dir_all(&folder)
+        .map_err(|error| format!("cannot create {}: {error}", folder.display()))?;
+    let compiler_file = folder.join("compiler.txt");
+    let compiler = output_of(Command::new("rustc").arg("--version").current_dir(root()))?;
+    match snapshot {
+        Snapshot::Write => fs::write(&compiler_file, &compiler)
+            .map_err(|error| format!("cannot write {}: {error}", compiler_file.display()))?,
+        Snapshot::Compare => {
+            let stored = fs::read_to_string(&compiler_file).unwrap_or_default();
+            if !stored.is_empty() && stored != compiler {
+                eprintln!(
+                    "library: api: not compared: the stored list is of {} and this is {}",
+                    stored.trim(),
+                    compiler.trim()
+                );
+                return Ok(());
+            }
+        }
+    }
     let built = target().join("public-api");
     let manifest = root().join("xtask/public-api/Cargo.toml");
     let mut build = cargo(&["build", "--quiet", "--locked", "--manifest-path"]);
@@ -216,7 +238,7 @@ fn public_api(snapshot: Snapshot) -> Result<(), String> {
             return Err(format!("{}: {why}", json.display()));
         }
         let listed = String::from_utf8_lossy(&listed.stdout).into_owned();
-        let file = root().join(format!("docs/public-api/{name}.txt"));
+        let file = folder.join(format!("{name}.txt"));
         match snapshot {
             Snapshot::Write => fs::write(&file, listed)
                 .map_err(|error| format!("cannot write {}: {error}", file.display()))?,
