@@ -37,7 +37,7 @@ pub use output::OutputLines;
 #[cfg(unix)]
 pub use pgbouncer::PgBouncer;
 #[cfg(unix)]
-pub use postgres::{PostgresServer, Sync as PostgresSync};
+pub use postgres::{PostgresServer, Sync as PostgresSync, free_port};
 pub use process::ServerProcess;
 #[cfg(unix)]
 pub use pty::{Pty, TerminalProcess};
