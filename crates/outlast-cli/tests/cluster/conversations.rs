@@ -1,11 +1,11 @@
 //! Clients of both generations whose requests all reach another node than the one before.
 
-use outlast_testkit::mcp::{HttpClient, tasks_only, with_modern_meta};
+use outlast_testkit::mcp::{HttpClient, HttpConnection, tasks_only, with_modern_meta};
 use outlast_testkit::wait_for;
 use serde_json::{Value, json};
 
 use crate::balancer::Balancer;
-use crate::nodes::Cluster;
+use crate::nodes::{Cluster, TOKEN};
 
 #[tokio::test]
 async fn every_node_answers_for_every_task_and_session() {
@@ -27,6 +27,35 @@ async fn a_session_continues_through_haproxy() {
     v1_tasks(&cluster, "remote").await;
     v1_input(&cluster, "child").await;
     v2_input(&cluster, "remote").await;
+}
+
+#[tokio::test]
+async fn a_browser_that_signed_in_is_known_at_every_node() {
+    let cluster = Cluster::start();
+    let task = v2_task(
+        &cluster.modern_client("child"),
+        "once",
+        call("child", "shown", 1_000),
+        tasks_only(),
+    )
+    .await;
+    let authority = cluster.balancer.address.to_string();
+    let form = format!("token={TOKEN}&next=/");
+    let origin = format!("http://{authority}");
+    let headers = [
+        ("content-type", "application/x-www-form-urlencoded"),
+        ("origin", &origin),
+    ];
+    let signed_in = HttpConnection::open(&authority).send("POST", "/sign-in", &headers, &form);
+    assert_eq!(signed_in.status, 303, "{signed_in:?}");
+    let cookie = signed_in.header("set-cookie").expect("a cookie");
+    let cookie = cookie.split(';').next().expect("a name and a value");
+    for _ in 0..3 {
+        let path = format!("/tasks/{task}");
+        let page = HttpConnection::open(&authority).send("GET", &path, &[("cookie", cookie)], "");
+        assert_eq!(page.status, 200, "{page:?}");
+        assert!(page.body.contains(&task));
+    }
 }
 
 /// Creates, reads, awaits, lists and cancels tasks.

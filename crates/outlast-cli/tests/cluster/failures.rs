@@ -87,12 +87,12 @@ fn print_summary(report: &Report) {
     let failed = report.tasks.values();
     let failed = failed.filter(|ending| matches!(ending, Ending::Failed(_)));
     println!(
-        "{} tasks ended, {} with an unknown outcome; {} calls were refused, {} polls failed, at most {} in a row",
+        "{} tasks ended, {} with an unknown outcome; {} polls failed, at most {} in a row; calls that were refused: {:#?}",
         report.tasks.len(),
         failed.count(),
-        report.refused,
         report.failed_polls,
-        report.failed_in_a_row
+        report.failed_in_a_row,
+        report.refused
     );
 }
 

@@ -31,8 +31,8 @@ struct Shared {
 pub(crate) struct Report {
     /// The tasks whose creation was acknowledged: their calls and how they ended.
     pub(crate) tasks: BTreeMap<Call, Ending>,
-    /// Calls without an acknowledgement.
-    pub(crate) refused: usize,
+    /// Calls without an acknowledgement, by the reason.
+    pub(crate) refused: BTreeMap<String, usize>,
     /// All polls that failed.
     pub(crate) failed_polls: usize,
     /// The highest number of polls of one task that failed in a row.
@@ -78,7 +78,9 @@ impl Load {
             let report =
                 report.unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()));
             all.tasks.extend(report.tasks);
-            all.refused += report.refused;
+            for (why, count) in report.refused {
+                *all.refused.entry(why).or_default() += count;
+            }
             all.failed_polls += report.failed_polls;
             all.failed_in_a_row = all.failed_in_a_row.max(report.failed_in_a_row);
         }
@@ -96,10 +98,13 @@ async fn run(client: HttpClient, shared: Arc<Shared>) -> Report {
         let ms = 800 + (number * 373) % 2_000;
         let id = format!("load-{number}");
         let arguments = json!({ "id": id, "ms": ms });
-        let Some(task) = create(&client, tool, arguments).await else {
-            report.refused += 1;
-            sleep(POLL_INTERVAL).await;
-            continue;
+        let task = match create(&client, tool, arguments).await {
+            Ok(task) => task,
+            Err(why) => {
+                *report.refused.entry(why).or_default() += 1;
+                sleep(POLL_INTERVAL).await;
+                continue;
+            }
         };
         let within = timeout(MAX_TASK_TIME, follow(&client, &task, &mut report));
         let ending = within.await.unwrap_or_else(|_| {
@@ -113,16 +118,17 @@ async fn run(client: HttpClient, shared: Arc<Shared>) -> Report {
     report
 }
 
-/// Calls a tool as a task and returns the task's id, if it is acknowledged.
-async fn create(client: &HttpClient, tool: &str, arguments: Value) -> Option<String> {
+/// Calls a tool as a task and returns the task's id, or why it was not acknowledged.
+async fn create(client: &HttpClient, tool: &str, arguments: Value) -> Result<String, String> {
     let mut params = json!({ "name": tool, "arguments": arguments });
     if client.version != MODERN {
         params["task"] = json!({});
     }
-    let response = request(client, "tools/call", params).await.ok()?;
+    let response = request(client, "tools/call", params).await?;
     let result = &response["result"];
     let task = result["task"]["taskId"].as_str();
-    task.or(result["taskId"].as_str()).map(str::to_owned)
+    let task = task.or(result["taskId"].as_str()).map(str::to_owned);
+    task.ok_or_else(|| response.to_string())
 }
 
 /// Polls a task until its end, and responds to its input requests.

@@ -200,6 +200,6 @@ impl Node {
 }
 
 /// The same at every node. Each node also has its own local token.
-const TOKEN: &str = "the-token-of-ada-at-every-node";
+pub(crate) const TOKEN: &str = "the-token-of-ada-at-every-node";
 
 const NODES: usize = 3;
