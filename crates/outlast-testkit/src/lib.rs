@@ -3,6 +3,8 @@
 //!
 //! Other crates use it only as a development dependency.
 
+#[cfg(unix)]
+mod balancer;
 mod clock;
 #[cfg(unix)]
 mod command;
@@ -25,6 +27,8 @@ mod process;
 mod pty;
 mod until;
 
+#[cfg(unix)]
+pub use balancer::{LoadBalancer, packaged};
 pub use clock::SimClock;
 #[cfg(unix)]
 pub use command::{CommandOutput, RunCommand, RunningCommand, output_of, wait_for_end};

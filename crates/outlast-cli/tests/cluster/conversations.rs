@@ -1,10 +1,9 @@
 //! Clients of both generations whose requests all reach another node than the one before.
 
 use outlast_testkit::mcp::{HttpClient, HttpConnection, tasks_only, with_modern_meta};
-use outlast_testkit::wait_for;
+use outlast_testkit::{LoadBalancer, wait_for};
 use serde_json::{Value, json};
 
-use crate::balancer::Balancer;
 use crate::nodes::{Cluster, TOKEN};
 
 #[tokio::test]
@@ -23,7 +22,7 @@ async fn every_node_answers_for_every_task_and_session() {
 
 #[tokio::test]
 async fn a_session_continues_through_haproxy() {
-    let cluster = Cluster::behind(Balancer::haproxy);
+    let cluster = Cluster::behind(LoadBalancer::haproxy);
     v1_tasks(&cluster, "remote").await;
     v1_input(&cluster, "child").await;
     v2_input(&cluster, "remote").await;
@@ -39,7 +38,7 @@ async fn a_browser_that_signed_in_is_known_at_every_node() {
         tasks_only(),
     )
     .await;
-    let authority = cluster.balancer.address.to_string();
+    let authority = cluster.balancer.address().to_string();
     let form = format!("token={TOKEN}&next=/");
     let origin = format!("http://{authority}");
     let headers = [

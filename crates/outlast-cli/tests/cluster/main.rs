@@ -4,7 +4,6 @@
 
 #![cfg(unix)]
 
-mod balancer;
 mod conversations;
 mod failures;
 #[path = "../launcher/outlast.rs"]

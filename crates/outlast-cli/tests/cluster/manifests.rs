@@ -1,12 +1,11 @@
 //! The manifests of `packaging/cluster`. They are not run: the tests check their form and the
 //! arguments of `outlast serve` in them.
 
-use outlast_testkit::RunCommand;
+use outlast_testkit::{RunCommand, packaged};
 use serde::Deserialize;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::balancer::packaged;
 use crate::launcher::outlast;
 
 #[test]

@@ -7,12 +7,13 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use outlast_testkit::mcp::{HttpClient, HttpConnection, HttpResponse, MODERN};
-use outlast_testkit::{PostgresServer, ServerProcess, example, free_port, until, wait_for_end};
+use outlast_testkit::{
+    LoadBalancer, PostgresServer, ServerProcess, example, free_port, until, wait_for_end,
+};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 use tempfile::TempDir;
 
-use crate::balancer::Balancer;
 use crate::launcher::outlast;
 
 /// The nodes and the load balancer until they are dropped.
@@ -20,7 +21,7 @@ use crate::launcher::outlast;
 /// Each node serves three servers: at `/mcp/child` and `/mcp/legacy` processes that it starts, which
 /// have state, and at `/mcp/remote` one server at a URL, without state.
 pub(crate) struct Cluster {
-    pub(crate) balancer: Balancer,
+    pub(crate) balancer: LoadBalancer,
     pub(crate) nodes: Vec<Node>,
     folder: TempDir,
     _remote: ServerProcess,
@@ -37,11 +38,11 @@ pub(crate) struct Node {
 impl Cluster {
     /// Starts three nodes behind nginx.
     pub(crate) fn start() -> Self {
-        Self::behind(Balancer::nginx)
+        Self::behind(LoadBalancer::nginx)
     }
 
     /// Starts three nodes behind the load balancer that `balancer` starts.
-    pub(crate) fn behind(balancer: impl FnOnce(&Path, &[SocketAddr]) -> Balancer) -> Self {
+    pub(crate) fn behind(balancer: impl FnOnce(&Path, &[SocketAddr]) -> LoadBalancer) -> Self {
         let folder = TempDir::new().expect("a folder");
         let here = folder.path().to_str().expect("a path");
         let counted = example("counted");
@@ -97,7 +98,7 @@ impl Cluster {
         HttpClient {
             token: Some(TOKEN),
             path: format!("/mcp/{server}"),
-            ..HttpClient::without_session(self.balancer.address)
+            ..HttpClient::without_session(self.balancer.address())
         }
     }
 
@@ -128,13 +129,8 @@ impl Cluster {
 
     /// Asserts that each node has got about a third of the requests.
     pub(crate) fn assert_balanced(&self) {
-        let served = self.balancer.served();
-        let all: usize = served.values().sum();
-        for node in &self.nodes {
-            let own = served.get(&node.address.to_string()).copied();
-            let share = own.unwrap_or_default() as f64 / all as f64;
-            assert!((0.3..0.37).contains(&share), "{served:?}");
-        }
+        let nodes: Vec<_> = self.nodes.iter().map(|node| node.address).collect();
+        self.balancer.assert_balanced(&nodes);
     }
 }
 

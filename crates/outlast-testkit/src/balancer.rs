@@ -7,19 +7,25 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use outlast_testkit::{free_port, until};
+use crate::postgres::free_port;
+use crate::until;
 
 /// A load balancer until it is dropped.
-pub(crate) struct Balancer {
-    pub(crate) address: SocketAddr,
+#[derive(Debug)]
+pub struct LoadBalancer {
+    address: SocketAddr,
     folder: PathBuf,
     /// Stops the program when the other end of its standard input is closed.
     guard: Child,
 }
 
-impl Balancer {
-    /// nginx in front of three nodes. It writes its files into `folder`.
-    pub(crate) fn nginx(folder: &Path, nodes: &[SocketAddr]) -> Self {
+impl LoadBalancer {
+    /// Starts nginx in front of three nodes. It writes its files into `folder`.
+    ///
+    /// # Panics
+    ///
+    /// If nginx is not installed.
+    pub fn nginx(folder: &Path, nodes: &[SocketAddr]) -> Self {
         let program = program("nginx", "nginx-light");
         let port = free_port();
         let text = with_nodes(&packaged("nginx.conf"), nodes);
@@ -46,8 +52,12 @@ impl Balancer {
         Self::start(command, port, folder)
     }
 
-    /// HAProxy in front of three nodes.
-    pub(crate) fn haproxy(folder: &Path, nodes: &[SocketAddr]) -> Self {
+    /// Starts HAProxy in front of three nodes.
+    ///
+    /// # Panics
+    ///
+    /// If HAProxy is not installed.
+    pub fn haproxy(folder: &Path, nodes: &[SocketAddr]) -> Self {
         let program = program("haproxy", "haproxy");
         let port = free_port();
         let text = with_nodes(&packaged("haproxy.cfg"), nodes);
@@ -81,9 +91,14 @@ impl Balancer {
         }
     }
 
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
     /// How many requests nginx has sent to each node, by address. A request that a node did not
     /// accept counts for the next one.
-    pub(crate) fn served(&self) -> BTreeMap<String, usize> {
+    pub fn served(&self) -> BTreeMap<String, usize> {
         let log = std::fs::read_to_string(self.folder.join("access.log")).expect("a log");
         let mut served = BTreeMap::new();
         for line in log.lines() {
@@ -92,9 +107,24 @@ impl Balancer {
         }
         served
     }
+
+    /// Asserts that nginx has sent about a third of the requests to each of three nodes.
+    ///
+    /// # Panics
+    ///
+    /// If it has not.
+    pub fn assert_balanced(&self, nodes: &[SocketAddr]) {
+        let served = self.served();
+        let all: usize = served.values().sum();
+        for node in nodes {
+            let own = served.get(&node.to_string()).copied();
+            let share = own.unwrap_or_default() as f64 / all as f64;
+            assert!((0.3..0.37).contains(&share), "{served:?}");
+        }
+    }
 }
 
-impl Drop for Balancer {
+impl Drop for LoadBalancer {
     fn drop(&mut self) {
         drop(self.guard.stdin.take());
         // It stops the program.
@@ -103,7 +133,11 @@ impl Drop for Balancer {
 }
 
 /// A file of `packaging/cluster`.
-pub(crate) fn packaged(name: &str) -> String {
+///
+/// # Panics
+///
+/// If there is no such file.
+pub fn packaged(name: &str) -> String {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packaging/cluster");
     std::fs::read_to_string(folder.join(name)).expect("the file exists")
 }
