@@ -2,8 +2,8 @@
 //! sends requests to them by turns.
 //!
 //! The program `cluster` of the testkit starts PostgreSQL, the nodes and nginx. The nodes are
-//! gateways with two servers: the fixtures of the suite, and the sample server. At the end each node
-//! must have got about a third of the requests.
+//! gateways with three servers: the fixtures of the suite at a URL, those on rmcp as a child process,
+//! and the sample server. At the end each node must have got about a third of the requests.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -22,7 +22,8 @@ pub(crate) fn run() -> Result<(), String> {
     let fixtures = Listening::start(&example("conformance")?)?;
     let config = serde_json::json!({
         "mcpServers": {
-            "conformance": { "url": fixtures.url },
+            "url": { "url": fixtures.url },
+            "child": { "command": example("rmcp_conformance")? },
             "samples": { "command": example("samples")? },
         },
     });
@@ -30,9 +31,8 @@ pub(crate) fn run() -> Result<(), String> {
     std::fs::write(&file, config.to_string())
         .map_err(|error| format!("{}: {error}", file.display()))?;
     let cluster = Cluster::start(&outlast, &file)?;
-    let [fixtures, samples] = &cluster.urls;
-    conformance::run_at(fixtures)?;
-    clients_over_http(samples, "cluster", "through three nodes")?;
+    conformance::run_at(cluster.url("url")?, cluster.url("child")?)?;
+    clients_over_http(cluster.url("samples")?, "cluster", "through three nodes")?;
     cluster.end()
 }
 
@@ -41,7 +41,7 @@ struct Cluster {
     child: Child,
     stdout: BufReader<ChildStdout>,
     /// The servers, at nginx.
-    urls: [String; 2],
+    urls: Vec<String>,
 }
 
 impl Cluster {
@@ -58,7 +58,7 @@ impl Cluster {
         run_command(Command::new(env!("CARGO")).args(build).current_dir(root()))?;
         let mut command = Command::new(npm::target().join("debug/cluster"));
         command
-            .arg("2")
+            .arg(SERVERS.to_string())
             .arg(outlast)
             .args(["--no-token", "--log", "warn", "--config"])
             .arg(config)
@@ -71,12 +71,21 @@ impl Cluster {
         let mut cluster = Self {
             child,
             stdout: BufReader::new(stdout),
-            urls: Default::default(),
+            urls: Vec::new(),
         };
-        for url in 0..cluster.urls.len() {
-            cluster.urls[url] = cluster.line()?;
+        for _ in 0..SERVERS {
+            let url = cluster.line()?;
+            cluster.urls.push(url);
         }
         Ok(cluster)
+    }
+
+    /// The endpoint of the server `name`.
+    fn url(&self, name: &str) -> Result<&str, String> {
+        let path = format!("/mcp/{name}");
+        let url = self.urls.iter().find(|url| url.ends_with(&path));
+        url.map(String::as_str)
+            .ok_or_else(|| format!("no node serves {path}"))
     }
 
     /// Ends it, and checks that each node has got about a third of the requests.
@@ -109,3 +118,5 @@ impl Drop for Cluster {
         let _ = self.child.wait();
     }
 }
+
+const SERVERS: usize = 3;

@@ -166,15 +166,20 @@ pub(crate) fn run(only: &[String]) -> Result<(), String> {
     }
 }
 
-/// Runs what is run for the gateway at the endpoint `url`, which other nodes share.
-pub(crate) fn run_at(url: &str) -> Result<(), String> {
+/// Runs the suites of the gateway at endpoints that several nodes serve: one for the fixtures at a
+/// URL and one for those of a child process.
+pub(crate) fn run_at(url: &str, child: &str) -> Result<(), String> {
     let suite = Suite::installed()?;
-    let of_gateway = |suite_run: &&SuiteRun| matches!(suite_run.side, Side::Gateway { .. });
-    for suite_run in SUITE_RUNS.iter().filter(of_gateway) {
-        println!("\nofficial suite, {} at {url}", suite_run.name);
-        let out = suite.folder_for(&format!("cluster-{}", suite_run.revision))?;
+    for suite_run in SUITE_RUNS {
+        let endpoint = match suite_run.side {
+            Side::Gateway { .. } => url,
+            Side::GatewayToChild { .. } => child,
+            Side::Server { .. } | Side::Client { .. } => continue,
+        };
+        println!("\nofficial suite, {} at {endpoint}", suite_run.name);
         let plan = suite.plan(suite_run)?;
-        suite.run_server_suite(url, suite_run, &out);
+        let out = suite.folder_for(&format!("cluster-{}", suite_run.name))?;
+        suite.run_server_suite(endpoint, suite_run, &out);
         plan.check(suite_run, &out)?;
     }
     Ok(())
