@@ -67,9 +67,12 @@ impl ModernHttpClient {
 
     pub(crate) async fn post(&self, message: &Value, other: &[(&str, &str)]) -> Answer {
         // The input schema of the tool maps its argument `say` to this header.
-        let say = message["params"]["arguments"]["say"].as_str();
-        let mut headers: Vec<_> = say.map(|say| ("mcp-param-say", say)).into_iter().collect();
-        headers.extend(other);
+        let mut headers = other.to_vec();
+        if let Some(say) = message["params"]["arguments"]["say"].as_str()
+            && other.iter().all(|(name, _)| *name != "mcp-param-say")
+        {
+            headers.push(("mcp-param-say", say));
+        }
         self.http.post_with(message, &headers).await
     }
 
