@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use outlast_testkit::eventually;
+use serde_json::json;
 use tokio::time::sleep;
 
 use crate::load::{Ending, Load, Report};
@@ -62,6 +64,42 @@ async fn a_rolling_restart_loses_no_task() {
         assert_eq!(*ending, completed, "{tool} {id}");
     }
     assert_runs(&cluster, &report);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_session_continues_when_its_node_is_killed() {
+    let mut cluster = Cluster::start();
+    for server in ["child", "remote"] {
+        let client = cluster.session(server).await;
+        let task = client
+            .task("once", json!({ "id": format!("kept-{server}") }))
+            .await;
+        client.until(&task, "completed").await;
+        let mut general = client.listen(None).await;
+        let mut last = general.event().await.expect("an event").id.expect("an id");
+        // One of them is the home of the session.
+        for node in 0..cluster.nodes.len() {
+            cluster.nodes[node].kill();
+            eventually("the session continues", async || {
+                let status = client.ask("ping", json!({})).await.status;
+                // The node may have been killed while it answered.
+                assert!([200, 502, 503].contains(&status), "{status}");
+                status == 200
+            })
+            .await;
+            let listed = client.call("tasks/list", json!({})).await;
+            assert_eq!(listed["result"]["tasks"][0]["taskId"], task, "{listed}");
+            let mut general = client.listen(Some(&last)).await;
+            let event = general.event().await.expect("an event");
+            last = event.id.expect("an id");
+            let started = &mut cluster.nodes[node];
+            tokio::task::block_in_place(|| {
+                started.start();
+                started.until_ready();
+            });
+        }
+        assert_eq!(client.leave().await.status, 204);
+    }
 }
 
 /// The text of the result of a tool.
