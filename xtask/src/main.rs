@@ -72,6 +72,7 @@ cargo xtask soak gateway      every kind of client, server and way with every ev
 cargo xtask bench http        the cost of the HTTP server to V1 and V2 clients, beside a bare endpoint and rmcp (--quick, --out FILE)
 cargo xtask bench gateway     what the gateway adds to a call and a task, beside two other gateways (--quick, --out FILE)
 cargo xtask bench store       durable lifecycles beside a raw log; memory, disk and opening time of retained tasks (--quick, --out FILE)
+cargo xtask bench forwarding  what a request costs that one node forwards to another (--quick)
 cargo xtask bench bars        the rows of http and store that have a bar, as ratios in one run (--quick, --out FILE)
 cargo xtask peers             real clients talk to the sample server, our client to real servers, both through the gateway
 cargo xtask peers PART...     only these parts (clients inspector servers gateways restarts queue browser)

@@ -183,14 +183,12 @@ const END_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Builds an example of the library and returns its path.
 pub(crate) fn example(name: &str) -> Result<PathBuf, String> {
-    let build = [
-        "build",
-        "--quiet",
-        "--package",
-        "outlast",
-        "--example",
-        name,
-    ];
+    example_of("outlast", name)
+}
+
+/// Builds an example of `package` and returns its path.
+pub(crate) fn example_of(package: &str, name: &str) -> Result<PathBuf, String> {
+    let build = ["build", "--quiet", "--package", package, "--example", name];
     run_command(Command::new(env!("CARGO")).args(build).current_dir(root()))?;
     Ok(npm::target().join("debug/examples").join(name))
 }
