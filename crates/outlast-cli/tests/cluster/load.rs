@@ -223,10 +223,7 @@ async fn request(client: &HttpClient, method: &str, params: Value) -> Result<Val
         let status = answer.status;
         assert_ne!(status, 404, "{method}: the session is not found");
         if answer.is_stream() {
-            let mut last = None;
-            while let Some((_, message)) = answer.message().await {
-                last = Some(message);
-            }
+            let last = answer.rest().await.pop();
             return last.ok_or_else(|| format!("{status}, and a stream without a response"));
         }
         let body = answer.body().await.map_err(|error| error.to_string())?;
