@@ -5,7 +5,7 @@ use std::process::Command;
 use crate::gateways::{self, Build};
 use crate::npm::{self, root};
 use crate::part::run as run_command;
-use crate::python;
+use crate::{peers, python};
 
 pub(crate) fn run(args: &[String]) -> Result<(), String> {
     let [what, args @ ..] = args else {
@@ -23,6 +23,15 @@ pub(crate) fn run(args: &[String]) -> Result<(), String> {
         // It starts a database, which only the testkit does.
         let run = ["run", "--release", "--package", "outlast-testkit", "--bin"];
         command.args(run).args(["nodes_bench", "--"]).args(args);
+        return run_command(command.current_dir(root()));
+    }
+    if what == "forwarding" {
+        let outlast = gateways::binary(Build::Release)?;
+        let run = ["run", "--release", "--package", "outlast-testkit", "--bin"];
+        command.args(run).args(["forwarding", "--"]).arg(outlast);
+        command
+            .arg(peers::example_of("outlast-cli", "behind")?)
+            .args(args);
         return run_command(command.current_dir(root()));
     }
     command
@@ -47,6 +56,6 @@ pub(crate) fn run(args: &[String]) -> Result<(), String> {
     run_command(&mut command)
 }
 
-const BENCHMARKS: [&str; 5] = ["http", "gateway", "store", "nodes", "bars"];
+const BENCHMARKS: [&str; 6] = ["http", "gateway", "store", "nodes", "forwarding", "bars"];
 
 const SUPERGATEWAY: &str = "node_modules/supergateway/dist/index.js";

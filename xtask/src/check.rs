@@ -6,20 +6,31 @@
 
 use std::process::Command;
 
-use crate::{part, record};
+use crate::part::run_reading;
+use crate::record;
 
-/// Runs the check and records what passed.
+/// Runs the check and records what passed in the part `peers`.
 pub(crate) fn run(script: &str, way: &str, command: &mut Command) -> Result<(), String> {
+    run_in("peers", script, way, command)
+}
+
+/// Runs the check and records what passed in `part`.
+pub(crate) fn run_in(
+    part: &str,
+    script: &str,
+    way: &str,
+    command: &mut Command,
+) -> Result<(), String> {
     println!("\n{script} {way}");
     let mut passed = Vec::new();
-    let status = part::run_reading(command, &mut |line| {
+    let status = run_reading(command, &mut |line| {
         passed.extend(title(line).map(|title| format!("{script}: {title}")));
     })?;
     if !status.success() {
         return Err(format!("{command:?} ended with {status}"));
     }
     passed.push(format!("{script} {way}"));
-    record::add("peers", &passed)
+    record::add(part, &passed)
 }
 
 /// Records a check whose parts were run one by one.

@@ -3,6 +3,7 @@
 //! Each is installed once by package name into `target/peers`. This file has the clients of the
 //! sample server; the other parts are in files of their names.
 
+use std::ffi::{OsStr, OsString};
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -50,36 +51,60 @@ pub(crate) fn run(only: &[String]) -> Result<(), String> {
 /// Clients of every kind at the sample server.
 fn clients() -> Result<(), String> {
     let server = example("samples")?;
-    let typescript = typescript()?.join("v1_client.mjs");
-    let ext_tasks = npm::installed("ext-tasks")?.join("v2_client.mjs");
-    let python = python::interpreter("python")?;
-    let script = root().join("peers/python/v1_client.py");
-    let fastmcp = python::interpreter("fastmcp4")?;
-    let fastmcp_script = root().join("peers/fastmcp4/v2_client.py");
-    let listening = Listening::start(&server)?;
-    let targets = [
-        ("over stdio", server.as_os_str()),
-        ("over HTTP", listening.url.as_ref()),
-    ];
-    for (way, target) in targets {
-        let mut command = Command::new("node");
-        check::run(
-            "typescript/v1_client.mjs",
-            way,
-            command.arg(&typescript).arg(target),
-        )?;
-        let mut command = Command::new(&python);
-        check::run("python/v1_client.py", way, command.arg(&script).arg(target))?;
-        let mut command = Command::new(&fastmcp);
-        check::run(
-            "fastmcp4/v2_client.py",
-            way,
-            command.arg(&fastmcp_script).arg(target),
-        )?;
+    for client in clients_of_both_transports()? {
+        client.run("peers", "over stdio", server.as_os_str())?;
     }
-    let mut command = Command::new("node");
-    command.arg(&ext_tasks).arg(&listening.url);
-    check::run("ext-tasks/v2_client.mjs", "over HTTP", &mut command)
+    let listening = Listening::start(&server)?;
+    clients_over_http(&listening.url, "peers", "over HTTP")
+}
+
+/// Clients of every kind at the sample server at `url`; what passes is recorded in `part`.
+pub(crate) fn clients_over_http(url: &str, part: &str, way: &str) -> Result<(), String> {
+    for client in clients_of_both_transports()? {
+        client.run(part, way, url.as_ref())?;
+    }
+    let ext_tasks = PeerClient {
+        name: "ext-tasks/v2_client.mjs",
+        program: "node".into(),
+        script: npm::installed("ext-tasks")?.join("v2_client.mjs"),
+    };
+    ext_tasks.run(part, way, url.as_ref())
+}
+
+/// A client of the sample server. Its last argument is a URL or a command.
+struct PeerClient {
+    /// Its script, which is the name of the check.
+    name: &'static str,
+    program: OsString,
+    script: PathBuf,
+}
+
+impl PeerClient {
+    fn run(&self, part: &str, way: &str, target: &OsStr) -> Result<(), String> {
+        let mut command = Command::new(&self.program);
+        command.arg(&self.script).arg(target);
+        check::run_in(part, self.name, way, &mut command)
+    }
+}
+
+fn clients_of_both_transports() -> Result<[PeerClient; 3], String> {
+    Ok([
+        PeerClient {
+            name: "typescript/v1_client.mjs",
+            program: "node".into(),
+            script: typescript()?.join("v1_client.mjs"),
+        },
+        PeerClient {
+            name: "python/v1_client.py",
+            program: python::interpreter("python")?.into(),
+            script: root().join("peers/python/v1_client.py"),
+        },
+        PeerClient {
+            name: "fastmcp4/v2_client.py",
+            program: python::interpreter("fastmcp4")?.into(),
+            script: root().join("peers/fastmcp4/v2_client.py"),
+        },
+    ])
 }
 
 /// The MCP Inspector and its sample server (S3-23).
@@ -158,14 +183,12 @@ const END_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Builds an example of the library and returns its path.
 pub(crate) fn example(name: &str) -> Result<PathBuf, String> {
-    let build = [
-        "build",
-        "--quiet",
-        "--package",
-        "outlast",
-        "--example",
-        name,
-    ];
+    example_of("outlast", name)
+}
+
+/// Builds an example of `package` and returns its path.
+pub(crate) fn example_of(package: &str, name: &str) -> Result<PathBuf, String> {
+    let build = ["build", "--quiet", "--package", package, "--example", name];
     run_command(Command::new(env!("CARGO")).args(build).current_dir(root()))?;
     Ok(npm::target().join("debug/examples").join(name))
 }

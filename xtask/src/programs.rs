@@ -22,7 +22,7 @@ const TESTS: [&str; 3] = ["test", "--workspace", "--all-features"];
 
 /// Runs all tests and records those that pass.
 pub(crate) fn run() -> Result<(), String> {
-    postgres()?;
+    installed()?;
     record::begin(RAW_RECORD)?;
     // Read before the build, which can replace this program at its path.
     let own = std::env::current_exe().map_err(|error| error.to_string())?;
@@ -40,15 +40,23 @@ pub(crate) fn run() -> Result<(), String> {
     done
 }
 
-/// Installs PostgreSQL and PgBouncer, if this machine does not have them.
-fn postgres() -> Result<(), String> {
+/// Installs the programs that the tests start, if this machine does not have them.
+fn installed() -> Result<(), String> {
+    postgres()?;
+    debian::program("pgbouncer", "pgbouncer")?;
+    debian::program("nginx", "nginx-light")?;
+    debian::program("haproxy", "haproxy").map(drop)
+}
+
+/// Installs PostgreSQL, if this machine does not have it.
+pub(crate) fn postgres() -> Result<(), String> {
     let is_named = std::env::var_os("OUTLAST_POSTGRES_BIN").is_some();
     // Debian keeps the programs of each version in a folder that is not on PATH.
     let installed = Path::new("/usr/lib/postgresql").is_dir();
     if !is_named && !installed {
         debian::program("pg_ctlcluster", "postgresql")?;
     }
-    debian::program("pgbouncer", "pgbouncer").map(drop)
+    Ok(())
 }
 
 /// Builds the test programs and returns their names by path.

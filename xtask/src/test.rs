@@ -1,7 +1,7 @@
 //! `cargo xtask test`: everything CI runs.
 
 use crate::part::{Part, run_all};
-use crate::{conformance, coverage, dist, library, peers, programs, schemas, words};
+use crate::{cluster, conformance, coverage, dist, library, peers, programs, schemas, words};
 
 pub(crate) fn run(only: &[String]) -> Result<(), String> {
     let mut parts = parts();
@@ -76,6 +76,10 @@ fn parts() -> Vec<Part> {
         Part {
             name: "conformance",
             work: Box::new(|| conformance::run(&[])),
+        },
+        Part {
+            name: "cluster",
+            work: Box::new(cluster::run),
         },
         Part {
             name: "schemas",

@@ -3,6 +3,8 @@
 //!
 //! Other crates use it only as a development dependency.
 
+#[cfg(unix)]
+mod balancer;
 mod clock;
 #[cfg(unix)]
 mod command;
@@ -25,6 +27,8 @@ mod process;
 mod pty;
 mod until;
 
+#[cfg(unix)]
+pub use balancer::{LoadBalancer, packaged};
 pub use clock::SimClock;
 #[cfg(unix)]
 pub use command::{CommandOutput, RunCommand, RunningCommand, output_of, wait_for_end};
@@ -37,7 +41,7 @@ pub use output::OutputLines;
 #[cfg(unix)]
 pub use pgbouncer::PgBouncer;
 #[cfg(unix)]
-pub use postgres::{PostgresServer, Sync as PostgresSync};
+pub use postgres::{PostgresServer, Sync as PostgresSync, free_port};
 pub use process::ServerProcess;
 #[cfg(unix)]
 pub use pty::{Pty, TerminalProcess};

@@ -288,7 +288,7 @@ pub(crate) fn unprivileged_user() -> Option<User> {
 
 /// A free port outside the range from which the system takes ports of outgoing connections: while
 /// the server is down, no connection may take its port.
-pub(crate) fn free_port() -> u16 {
+pub fn free_port() -> u16 {
     let is_free = |port: &u16| TcpListener::bind(("127.0.0.1", *port)).is_ok();
     let ports = std::iter::repeat_with(|| {
         let [high, low] = outlast_engine::random::bytes();

@@ -166,6 +166,25 @@ pub(crate) fn run(only: &[String]) -> Result<(), String> {
     }
 }
 
+/// Runs the suites of the gateway at endpoints that several nodes serve: one for the fixtures at a
+/// URL and one for those of a child process.
+pub(crate) fn run_at(url: &str, child: &str) -> Result<(), String> {
+    let suite = Suite::installed()?;
+    for suite_run in SUITE_RUNS {
+        let endpoint = match suite_run.side {
+            Side::Gateway { .. } => url,
+            Side::GatewayToChild { .. } => child,
+            Side::Server { .. } | Side::Client { .. } => continue,
+        };
+        println!("\nofficial suite, {} at {endpoint}", suite_run.name);
+        let plan = suite.plan(suite_run)?;
+        let out = suite.folder_for(&format!("cluster-{}", suite_run.name))?;
+        suite.run_server_suite(endpoint, suite_run, &out);
+        plan.check(suite_run, &out)?;
+    }
+    Ok(())
+}
+
 /// The suite and a Node that can run it.
 struct Suite {
     node: PathBuf,
@@ -182,22 +201,12 @@ impl Suite {
     }
 
     fn run(&self, suite_run: &SuiteRun) -> Result<(), String> {
-        let out = root().join("target/conformance").join(suite_run.name);
-        if out.exists() {
-            std::fs::remove_dir_all(&out).map_err(|error| format!("{}: {error}", out.display()))?;
-        }
-        let known =
-            KnownFailures::read(&root().join(format!("peers/conformance/{}.txt", suite_run.name)))?;
-        let mut required = self.required(suite_run)?;
-        let stale = known.excluded().filter(|left| !required.contains(*left));
-        let mut wrong: Vec<_> = stale
-            .map(|left| format!("{left} is excluded and not required; remove it from the list"))
-            .collect();
-        required.retain(|scenario| known.excluded().all(|left| left != scenario));
+        let out = self.folder_for(suite_run.name)?;
+        let mut plan = self.plan(suite_run)?;
         match suite_run.side {
             Side::Server { example } => {
                 let listening = Listening::start(&peers::example(example)?)?;
-                self.run_server_suite(&listening, suite_run, &out);
+                self.run_server_suite(&listening.url, suite_run, &out);
             }
             Side::Gateway { example } => {
                 let behind = Listening::start(&peers::example(example)?)?;
@@ -205,37 +214,52 @@ impl Suite {
                 command.args(["--log", "warn"]);
                 command.args(["--url", &behind.url]);
                 let listening = Listening::from(command)?;
-                self.run_server_suite(&listening, suite_run, &out);
+                self.run_server_suite(&listening.url, suite_run, &out);
             }
             Side::GatewayToChild { example } => {
                 let mut command = gateway(&binary(Build::Debug)?);
                 command.args(["--log", "warn", "--"]);
                 command.arg(peers::example(example)?);
                 let listening = Listening::from(command)?;
-                self.run_server_suite(&listening, suite_run, &out);
+                self.run_server_suite(&listening.url, suite_run, &out);
             }
             Side::Client { example, also } => {
                 let command = peers::example(example)?.display().to_string();
-                required.extend(also.iter().map(|scenario| (*scenario).to_owned()));
-                for scenario in &required {
+                let also = also.iter().map(|scenario| (*scenario).to_owned());
+                plan.required.extend(also);
+                for scenario in &plan.required {
                     let args = ["client", "--command", &command, "--scenario", scenario];
                     self.run_suite(&args, &["--spec-version", suite_run.revision], &out);
                 }
             }
         }
-        let results = Results::read(&out, suite_run.side.prefix())?;
-        wrong.extend(errors_of(suite_run, &required, &results, &known));
-        if wrong.is_empty() {
-            let (scenarios, checks) = (results.scenarios(), results.successes());
-            println!(
-                "{scenarios} scenarios ran, {checks} checks succeeded, {} failed as listed, {} scenarios excluded",
-                known.len(),
-                known.excluded().count()
-            );
-            Ok(())
-        } else {
-            Err(wrong.join("\n"))
+        plan.check(suite_run, &out)
+    }
+
+    /// An empty folder for the results of a run.
+    fn folder_for(&self, name: &str) -> Result<PathBuf, String> {
+        let out = root().join("target/conformance").join(name);
+        if out.exists() {
+            std::fs::remove_dir_all(&out).map_err(|error| format!("{}: {error}", out.display()))?;
         }
+        Ok(out)
+    }
+
+    /// What a run must show.
+    fn plan(&self, suite_run: &SuiteRun) -> Result<Plan, String> {
+        let known =
+            KnownFailures::read(&root().join(format!("peers/conformance/{}.txt", suite_run.name)))?;
+        let mut required = self.required(suite_run)?;
+        let stale = known.excluded().filter(|left| !required.contains(*left));
+        let stale = stale
+            .map(|left| format!("{left} is excluded and not required; remove it from the list"))
+            .collect();
+        required.retain(|scenario| known.excluded().all(|left| left != scenario));
+        Ok(Plan {
+            known,
+            required,
+            stale,
+        })
     }
 
     /// Runs the suite, which writes its results. Its exit code is not used.
@@ -253,8 +277,8 @@ impl Suite {
     }
 
     /// Runs all scenarios of the suite that the revision requires of a server.
-    fn run_server_suite(&self, server: &Listening, suite_run: &SuiteRun, out: &Path) {
-        let what = ["server", "--url", &server.url];
+    fn run_server_suite(&self, url: &str, suite_run: &SuiteRun, out: &Path) {
+        let what = ["server", "--url", url];
         self.run_suite(&what, &["--requirements", suite_run.revision], out);
     }
 
@@ -271,6 +295,36 @@ impl Suite {
             Err(format!("{} requires nothing of a {side}", file.display()))
         } else {
             Ok(required)
+        }
+    }
+}
+
+/// What a run must show.
+struct Plan {
+    known: KnownFailures,
+    /// The scenarios that must run.
+    required: BTreeSet<String>,
+    /// Errors in the list.
+    stale: Vec<String>,
+}
+
+impl Plan {
+    /// Compares the results in `out` with the plan.
+    fn check(self, suite_run: &SuiteRun, out: &Path) -> Result<(), String> {
+        let known = self.known;
+        let mut wrong = self.stale;
+        let results = Results::read(out, suite_run.side.prefix())?;
+        wrong.extend(errors_of(suite_run, &self.required, &results, &known));
+        if wrong.is_empty() {
+            let (scenarios, checks) = (results.scenarios(), results.successes());
+            println!(
+                "{scenarios} scenarios ran, {checks} checks succeeded, {} failed as listed, {} scenarios excluded",
+                known.len(),
+                known.excluded().count()
+            );
+            Ok(())
+        } else {
+            Err(wrong.join("\n"))
         }
     }
 }

@@ -19,9 +19,16 @@ impl Proofs {
     /// Reads the records of tests and peers, which must be newer than the sources.
     pub(super) fn of_last_run() -> Result<Self, String> {
         let sources = NewestSource::find()?;
+        let mut peers = PartRecord::read("peers", &sources)?.passed().clone();
+        peers.extend(
+            PartRecord::read("cluster", &sources)?
+                .passed()
+                .iter()
+                .cloned(),
+        );
         Ok(Self {
             tests: PartRecord::read("tests", &sources)?.passed().clone(),
-            peers: PartRecord::read("peers", &sources)?.passed().clone(),
+            peers,
             sources,
         })
     }
@@ -53,7 +60,7 @@ impl Proofs {
 
     /// Returns the differences between the table of checks with peers and the checks that passed. A
     /// check is in the last cell of a row and is called `SCRIPT over stdio`, `over HTTP`, `behind
-    /// the gateway` or `through the gateway`.
+    /// the gateway`, `through the gateway` or `through three nodes`.
     pub(super) fn compare_interop(&self, document: &str) -> Vec<String> {
         let listed: BTreeSet<_> = document
             .lines()

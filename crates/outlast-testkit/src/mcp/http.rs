@@ -171,8 +171,9 @@ impl HttpResponse {
     /// All messages up to the end of the stream.
     pub async fn rest(&mut self) -> Vec<Value> {
         let mut rest = Vec::new();
-        while let Some((_, message)) = self.message().await {
-            rest.push(message);
+        // The events of a modern stream have no ids.
+        while let Some(event) = self.event().await {
+            rest.extend(event.message);
         }
         rest
     }

@@ -113,6 +113,8 @@ impl Nodes {
             {
                 return Ok(home);
             }
+            // Other nodes take over what belongs to a node whose address they do not know.
+            self.published().await?;
             let list = self.directory.current(self).await?;
             let Some(own) = list.own() else {
                 // The node joins in a moment.

@@ -28,6 +28,7 @@ use std::time::Duration;
 use outlast_engine::store::StoreError;
 use outlast_engine::{Clock, Engine, EngineError, NodeId, SystemClock};
 use outlast_wire::Timestamp;
+use tokio::sync::watch;
 
 use crate::server::{KeyRing, SessionTable};
 use directory::NodeDirectory;
@@ -62,6 +63,8 @@ pub(super) struct Nodes {
     client: ForwardClient,
     /// Its sessions in memory end when this node loses its lease.
     sessions: Weak<SessionTable>,
+    /// Whether the store has the address of this node.
+    is_published: watch::Sender<bool>,
 }
 
 impl NodeOptions {
@@ -92,6 +95,7 @@ impl Nodes {
             homes: HomeCache::default(),
             client: ForwardClient::new(),
             sessions: Arc::downgrade(sessions),
+            is_published: watch::Sender::new(false),
             engine,
         })
     }
@@ -100,13 +104,26 @@ impl Nodes {
     pub(in crate::transport::http) async fn publish(&self, address: &str) {
         loop {
             match self.engine.publish_address(address).await {
-                Ok(()) => return,
+                Ok(()) => {
+                    self.is_published.send_replace(true);
+                    return;
+                }
                 Err(EngineError::Store(StoreError::Starting)) => {}
                 Err(error) => {
                     tracing::warn!(%error, "could not publish the address of this node; retrying");
                 }
             }
             tokio::time::sleep(PUBLISH_RETRY_INTERVAL).await;
+        }
+    }
+
+    /// Waits until the store has the address of this node, for at most [`PUBLISH_TIMEOUT`].
+    async fn published(&self) -> Result<(), StoreError> {
+        let mut is_published = self.is_published.subscribe();
+        let published = is_published.wait_for(|published| *published);
+        match tokio::time::timeout(PUBLISH_TIMEOUT, published).await {
+            Ok(Ok(_)) => Ok(()),
+            Ok(Err(_)) | Err(_) => Err(StoreError::Starting),
         }
     }
 
@@ -124,6 +141,11 @@ impl Nodes {
             return Ok(None);
         }
         let list = self.directory.current(self).await?;
+        if let Some(remote) = self.directory.remote(&list, node) {
+            return Ok(Some(remote));
+        }
+        // It may have joined since the list was read.
+        let list = self.directory.read(self).await?;
         Ok(self.directory.remote(&list, node))
     }
 
@@ -141,5 +163,8 @@ fn now() -> Timestamp {
     SystemClock.now()
 }
 
+/// How long a request waits until the address of this node is published.
+const PUBLISH_TIMEOUT: Duration = Duration::from_secs(5);
+
 /// The time between two attempts to publish the address.
-const PUBLISH_RETRY_INTERVAL: Duration = Duration::from_millis(200);
+const PUBLISH_RETRY_INTERVAL: Duration = Duration::from_millis(50);
