@@ -98,9 +98,9 @@ async fn v1_input(cluster: &Cluster, server: &str) {
         let result = client.response("tasks/result", json!({ "taskId": task }));
         assert_eq!(result.await["result"]["content"][0]["text"], "Hello, Ada!");
     }
-    assert_eq!(client.leave().await.status, 204);
+    assert_eq!(client.delete_session().await.status, 204);
     for _ in 0..3 {
-        assert_eq!(client.ask("ping", json!({})).await.status, 404);
+        assert_eq!(client.request("ping", json!({})).await.status, 404);
     }
 }
 
@@ -110,7 +110,7 @@ async fn v2_tasks(cluster: &Cluster, server: &str) {
     let task = v2_task(&client, "once", call(server, "v2", 2_500), tasks_only()).await;
     let filter = json!({ "notifications": { "taskIds": [task] } });
     let listen = with_modern_meta(filter, tasks_only());
-    let mut changes = client.ask("subscriptions/listen", listen).await;
+    let mut changes = client.request("subscriptions/listen", listen).await;
     assert!(changes.is_stream());
     loop {
         let event = changes.event().await.expect("the stream goes on");

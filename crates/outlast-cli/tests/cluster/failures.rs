@@ -81,7 +81,7 @@ async fn a_session_continues_when_its_node_is_killed() {
         for node in 0..cluster.nodes.len() {
             cluster.nodes[node].kill();
             eventually("the session continues", async || {
-                let status = client.ask("ping", json!({})).await.status;
+                let status = client.request("ping", json!({})).await.status;
                 // The node may have been killed while it answered.
                 assert!([200, 502, 503].contains(&status), "{status}");
                 status == 200
@@ -98,7 +98,7 @@ async fn a_session_continues_when_its_node_is_killed() {
                 started.until_ready();
             });
         }
-        assert_eq!(client.leave().await.status, 204);
+        assert_eq!(client.delete_session().await.status, 204);
     }
 }
 

@@ -219,7 +219,7 @@ async fn request(client: &HttpClient, method: &str, params: Value) -> Result<Val
         params
     };
     let sent = timeout(REQUEST_TIMEOUT, async {
-        let mut answer = client.ask(method, params).await;
+        let mut answer = client.request(method, params).await;
         let status = answer.status;
         assert_ne!(status, 404, "{method}: the session is not found");
         if answer.is_stream() {
