@@ -32,10 +32,13 @@ export function refreshSoon() {
   }
   if (timer !== undefined) return;
   const delay = Math.max(firstDelay, lastLoad + minInterval - Date.now());
-  timer = setTimeout(refresh, delay);
+  timer = setTimeout(() => refresh({ isAutomatic: true }), delay);
 }
 
-/** Loads the page again. @param {{ insertRows?: boolean }} [options] */
+/**
+ * Loads the page again. An automatic load changes nothing if the viewer pauses the page meanwhile.
+ * @param {{ insertRows?: boolean, isAutomatic?: boolean }} [options]
+ */
 export async function refresh(options = {}) {
   clearTimeout(timer);
   timer = undefined;
@@ -68,6 +71,10 @@ export async function refresh(options = {}) {
     return;
   }
   const parsed = new DOMParser().parseFromString(await response.text(), "text/html");
+  if (isPaused && options.isAutomatic) {
+    isMissed = true;
+    return;
+  }
   const next = parsed.getElementById("main");
   // A later load was faster.
   if (!next || load < shownLoad) return;
@@ -115,6 +122,11 @@ addEventListener("pageshow", (event) => {
 /** Pauses or continues live updates. */
 function togglePause() {
   isPaused = !isPaused;
+  if (isPaused && timer !== undefined) {
+    clearTimeout(timer);
+    timer = undefined;
+    isMissed = true;
+  }
   const button = document.querySelector('[data-action="pause"]');
   button?.setAttribute("aria-pressed", String(isPaused));
   if (button) button.textContent = isPaused ? "Continue" : "Pause";
