@@ -43,7 +43,8 @@ async function show(attributes) {
     const one = document.createElement('outlast-task-status');
     one.id = 'shown';
     for (const [name, value] of Object.entries(all)) one.setAttribute(name, value);
-    document.querySelector('main').prepend(one);
+    // Outside `main`, whose content follows the server.
+    document.body.prepend(one);
   }, attributes);
 }
 
