@@ -155,7 +155,7 @@ pub(crate) fn run(only: &[String]) -> Result<(), String> {
     let mut failed = Vec::new();
     for suite_run in SUITE_RUNS.iter().filter(wanted) {
         println!("\nofficial suite, {}", suite_run.name);
-        if let Err(why) = repeated_once(|| suite.run(suite_run)) {
+        if let Err(why) = repeated(|| suite.run(suite_run)) {
             failed.push(format!("{}:\n{why}", suite_run.name));
         }
     }
@@ -177,7 +177,7 @@ pub(crate) fn run_at(url: &str, child: &str) -> Result<(), String> {
             Side::Server { .. } | Side::Client { .. } => continue,
         };
         println!("\nofficial suite, {} at {endpoint}", suite_run.name);
-        repeated_once(|| {
+        repeated(|| {
             let plan = suite.plan(suite_run)?;
             let out = suite.folder_for(&format!("cluster-{}", suite_run.name))?;
             suite.run_server_suite(endpoint, suite_run, &out);
@@ -187,14 +187,19 @@ pub(crate) fn run_at(url: &str, child: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Repeats a run that fails: the suite waits 600 ms for some responses, and a busy machine may need
-/// longer. A check that fails twice is an error.
-fn repeated_once(run: impl Fn() -> Result<(), String>) -> Result<(), String> {
-    run().or_else(|why| {
-        println!("\nthis run failed and is repeated once:\n{why}\n");
-        run()
-    })
+/// Repeats a run that fails, up to [`MAX_REPETITIONS`] times: the suite waits 600 ms for some
+/// responses, and a gateway that connects to its server again may need longer.
+fn repeated(run: impl Fn() -> Result<(), String>) -> Result<(), String> {
+    for _ in 0..MAX_REPETITIONS {
+        match run() {
+            Ok(()) => return Ok(()),
+            Err(why) => println!("\nthis run failed and is repeated:\n{why}\n"),
+        }
+    }
+    run()
 }
+
+const MAX_REPETITIONS: usize = 3;
 
 /// The suite and a Node that can run it.
 struct Suite {
