@@ -3,10 +3,10 @@
 
 use std::collections::BTreeMap;
 use std::net::{SocketAddr, TcpStream};
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
+use crate::daemon::program;
 use crate::postgres::free_port;
 use crate::until;
 
@@ -152,19 +152,6 @@ fn with_nodes(text: &str, nodes: &[SocketAddr]) -> String {
 fn replaced(text: &str, from: &str, to: &str) -> String {
     assert!(text.contains(from), "the file has {from}");
     text.replace(from, to)
-}
-
-/// A daemon, in a folder that the `PATH` of a user may lack.
-fn program(name: &str, package: &str) -> PathBuf {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let folders =
-        std::env::split_paths(&path).chain(["/usr/sbin", "/usr/local/sbin"].map(PathBuf::from));
-    let mut found = folders.map(|folder| folder.join(name)).filter(|file| {
-        let found = std::fs::metadata(file);
-        found.is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
-    });
-    let why = || panic!("this test needs {name}: install it (`apt-get install {package}`)");
-    found.next().unwrap_or_else(why)
 }
 
 const GUARD: &str = r#""$0" "$@" & pid=$!; cat > /dev/null; kill $pid; wait $pid"#;

@@ -8,6 +8,8 @@ mod balancer;
 mod clock;
 #[cfg(unix)]
 mod command;
+#[cfg(unix)]
+mod daemon;
 pub mod death;
 mod example;
 mod faulty;

@@ -3,10 +3,10 @@
 
 use std::io;
 use std::net::TcpStream;
-use std::os::unix::fs::PermissionsExt;
-use std::path::PathBuf;
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
+use crate::daemon::program;
 use crate::postgres::{PostgresServer, as_user, free_port, unprivileged_user};
 use crate::until;
 
@@ -25,7 +25,7 @@ impl PgBouncer {
     ///
     /// If PgBouncer is not installed.
     pub fn start(server: &PostgresServer) -> Self {
-        let program = program();
+        let program = program("pgbouncer", "pgbouncer");
         // Another process may take a free port first.
         (0..MAX_PORTS)
             .find_map(|_| Self::listen(server, &program).ok())
@@ -36,7 +36,7 @@ impl PgBouncer {
             })
     }
 
-    fn listen(server: &PostgresServer, program: &PathBuf) -> io::Result<Self> {
+    fn listen(server: &PostgresServer, program: &Path) -> io::Result<Self> {
         let port = free_port();
         let folder = server.folder().display();
         let settings = format!(
@@ -91,22 +91,6 @@ impl Drop for PgBouncer {
         // It stops the pooler.
         let _ = self.guard.wait();
     }
-}
-
-/// PgBouncer is a daemon, in a folder that the `PATH` of a user may lack.
-fn program() -> PathBuf {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let folders =
-        std::env::split_paths(&path).chain(["/usr/sbin", "/usr/local/sbin"].map(PathBuf::from));
-    let mut found = folders
-        .map(|folder| folder.join("pgbouncer"))
-        .filter(|file| {
-            let found = std::fs::metadata(file);
-            found.is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
-        });
-    found
-        .next()
-        .expect("this test needs PgBouncer: install it (`apt-get install pgbouncer`)")
 }
 
 /// How many ports are tried.

@@ -104,23 +104,9 @@ fn tasks_of_a_killed_gateway_are_settled_by_another() {
     let home = TempDir::new().expect("a folder");
     let url = PostgresServer::shared().fresh_url();
     let (one, two) = (start_on(home.path(), &url), start_on(home.path(), &url));
-    let id = one.run_ok(&[
-        "call",
-        "{}",
-        "wait",
-        "ms=600000",
-        "--task",
-        "--detach",
-        "--as",
-        "v1",
-    ]);
+    let id = one.run_ok(&LONG_TASK);
     one.kill();
-    let result = two.run(&["tasks", "result", "{}", &id]);
-    let said = text(&result.stdout) + &text(&result.stderr);
-    assert!(
-        !result.status.success() && said.contains("unknown"),
-        "{said}"
-    );
+    assert_outcome_unknown(&two, &id);
 }
 
 #[test]
@@ -128,27 +114,13 @@ fn a_gateway_that_stops_leaves_its_tasks_to_another() {
     let home = TempDir::new().expect("a folder");
     let url = PostgresServer::shared().fresh_url();
     let (one, two) = (start_on(home.path(), &url), start_on(home.path(), &url));
-    let id = one.run_ok(&[
-        "call",
-        "{}",
-        "wait",
-        "ms=600000",
-        "--task",
-        "--detach",
-        "--as",
-        "v1",
-    ]);
+    let id = one.run_ok(&LONG_TASK);
     terminate(one);
     // It left. It did not wait until its lease lapsed.
     let nodes = two.run_ok(&["nodes", "--store", &url, "--json"]);
     let nodes: serde_json::Value = serde_json::from_str(&nodes).expect("JSON");
     assert_eq!(nodes.as_array().map(Vec::len), Some(1), "{nodes}");
-    let result = two.run(&["tasks", "result", "{}", &id]);
-    let said = text(&result.stdout) + &text(&result.stderr);
-    assert!(
-        !result.status.success() && said.contains("unknown"),
-        "{said}"
-    );
+    assert_outcome_unknown(&two, &id);
 }
 
 #[test]
@@ -192,6 +164,27 @@ fn assert_waited(gateway: &GatewayProcess, id: &str) {
     let result = gateway.run_ok(&["tasks", "result", "{}", id]);
     assert!(result.contains("waited"), "{result}");
 }
+
+fn assert_outcome_unknown(gateway: &GatewayProcess, id: &str) {
+    let result = gateway.run(&["tasks", "result", "{}", id]);
+    let printed = text(&result.stdout) + &text(&result.stderr);
+    assert!(
+        !result.status.success() && printed.contains("unknown"),
+        "{printed}"
+    );
+}
+
+/// A call that runs until its gateway ends.
+const LONG_TASK: [&str; 8] = [
+    "call",
+    "{}",
+    "wait",
+    "ms=600000",
+    "--task",
+    "--detach",
+    "--as",
+    "v1",
+];
 
 /// A gateway for the sample server on the store at `url`.
 fn start_on(home: &Path, url: &str) -> GatewayProcess {
